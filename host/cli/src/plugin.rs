@@ -6,6 +6,7 @@ mod authoring;
 mod bench;
 mod call;
 mod dev;
+mod fetching;
 mod list;
 mod log;
 mod packages;

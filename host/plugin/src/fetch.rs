@@ -261,7 +261,8 @@ impl FetchError {
 
 /// A local package has its signature beside it, as `NAME.sig`.
 fn local(path: &Path) -> Result<FetchedPackage, FetchError> {
-    let canonical = path.canonicalize().map_err(FetchError::io(path))?;
+    // A path that does not exist is reported where it is read as a package.
+    let canonical = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let beside = PathBuf::from(format!("{}.sig", canonical.display()));
     let signature = match File::open(&beside) {
         Ok(file) => {

@@ -189,24 +189,32 @@ pub struct PackageRules {
 }
 
 impl PackageRules {
+    /// Checks that packages may come from `from`, before it is fetched.
+    ///
+    /// # Errors
+    /// [`RuleError::Source`].
+    pub fn check_source(&self, from: &str) -> Result<(), RuleError> {
+        let (from, sources) = (normal(from), &self.plugins.sources);
+        match sources.iter().any(|pattern| pattern.covers(&from)) {
+            true => Ok(()),
+            false => Err(RuleError::Source { from, sources: sources.clone() }),
+        }
+    }
+
     /// Returns the publisher whose key signed the package, if one lists it.
     ///
     /// # Errors
     /// [`RuleError`], if a rule refuses the package.
     pub fn judge(&self, package: &RuledPackage<'_>) -> Result<Option<&Name>, RuleError> {
+        self.check_source(package.from)?;
         let from = normal(package.from);
-        let is_allowed = |sources: &[SourcePattern]| sources.iter().any(|pattern| pattern.covers(&from));
-        let sources = &self.plugins.sources;
-        if !is_allowed(sources) {
-            return Err(RuleError::Source { from, sources: sources.clone() });
-        }
         let listed = package
             .signer
             .and_then(|signer| self.publishers.iter().find(|(_, publisher)| publisher.keys.contains(&signer)));
         let Some((name, publisher)) = listed else {
             return if self.plugins.require_signature { Err(RuleError::Signature(package.signer)) } else { Ok(None) };
         };
-        if !is_allowed(&publisher.sources) {
+        if !publisher.sources.iter().any(|pattern| pattern.covers(&from)) {
             let (publisher, sources) = (name.clone(), publisher.sources.clone());
             return Err(RuleError::PublisherSource { publisher, from, sources });
         }

@@ -3,10 +3,11 @@
 use std::{path::PathBuf, str::FromStr};
 
 use clap::{Args, Subcommand, ValueHint};
-use patchbay_core::{Name, PackageName};
+use patchbay_core::{Digest, DigestError, Name, PackageName};
 use patchbay_egress::Origin;
 use patchbay_plugin::{Language, RegistryAddress};
 use patchbay_policy::Capability;
+use patchbay_skill::Fingerprint;
 
 /// Call one tool of a plugin without installing it
 ///
@@ -52,10 +53,13 @@ pub(crate) struct PluginCall {
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     patchbay plugin add ./greet.wasm\n  \
-    patchbay plugin add ./aws-core --rename deploy=aws-deploy\n\n\
+    patchbay plugin add ./aws-core --rename deploy=aws-deploy\n  \
+    patchbay plugin add https://acme.example/greet.wasm --sha256 3f7f…\n  \
+    patchbay plugin add oci://ghcr.io/acme/greet:1.2.0\n\n\
     Exit code 0: the plugin was added; 1: it was refused; 2: nobody agreed, or the folder only lists plugins.")]
 pub(crate) struct PluginAdd {
-    /// NAME.wasm with its SKILL.md embedded, the folder of a skill or of an Agent Plugin, or the adapter of a provider
+    /// NAME.wasm with its SKILL.md embedded, the folder of a skill or of an Agent Plugin, or the adapter of a provider; or where one is:
+    /// the https:// URL of a .wasm or .tar.gz, or oci://HOST/PATH:VERSION
     #[arg(value_name = "SOURCE", value_hint = ValueHint::AnyPath)]
     pub(crate) plugin: PathBuf,
     /// The name of the package [default: its own]
@@ -70,12 +74,26 @@ pub(crate) struct PluginAdd {
     /// Print one JSON object
     #[arg(long, conflicts_with = "link")]
     pub(crate) json: bool,
+    /// The SHA-256 of the file that is downloaded; nothing of another file is used
+    #[arg(long, value_name = "DIGEST", value_parser = sha256, conflicts_with = "link")]
+    pub(crate) sha256: Option<Digest>,
+    /// The folder of the package in a .tar.gz
+    #[arg(long, value_name = "DIR", conflicts_with = "link")]
+    pub(crate) path: Option<String>,
+    #[command(flatten)]
+    pub(crate) sign_in: RegistrySignIn,
     /// Link the folder of a skill that you are developing, instead of copying it
     #[arg(long)]
     pub(crate) link: bool,
     /// Replace the skill of this name in your folder of skills
     #[arg(long, requires = "link")]
     pub(crate) replace: bool,
+}
+
+/// Parses a digest with or without `sha256:`.
+fn sha256(text: &str) -> Result<Digest, String> {
+    let hex = text.strip_prefix("sha256:").unwrap_or(text);
+    format!("sha256:{hex}").parse().map_err(|error: DigestError| error.to_string())
 }
 
 /// A skill's name in its package, and its name in sessions.
@@ -97,7 +115,7 @@ impl FromStr for Rename {
 
 /// Update packages from where they were added
 ///
-/// It reads the file or folder again, shows what would change, and asks. Grants for what both versions ask for stay; anything new needs
+/// It reads the file or folder again, downloads a URL again, or takes the highest version of a registry, shows what would change, and asks. Grants for what both versions ask for stay; anything new needs
 /// a grant of yours. Without names, all packages are looked at. Nothing updates itself.
 #[derive(Args)]
 #[command(
@@ -113,7 +131,12 @@ pub(crate) struct PluginUpdate {
     /// Take this version and no other, even a lower one; of a package without a version, its digest
     #[arg(long, value_name = "VERSION")]
     pub(crate) to: Option<String>,
-    /// Do not ask; takes only a version that --to names and that asks for nothing new
+    /// Accept this key in place of the pinned one, after its publisher has confirmed it
+    #[arg(long, value_name = "FINGERPRINT")]
+    pub(crate) accept_signer: Option<Fingerprint>,
+    #[command(flatten)]
+    pub(crate) sign_in: RegistrySignIn,
+    /// Do not ask; takes only a version that --to names, that asks for nothing new, and that the pinned key signed
     #[arg(long)]
     pub(crate) yes: bool,
     /// Show the changed lines of instructions

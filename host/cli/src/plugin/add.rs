@@ -4,7 +4,8 @@ use std::{collections::BTreeMap, path::Path, process::ExitCode, sync::Arc};
 
 use patchbay_core::{Code, PackageName, text};
 use patchbay_plugin::{
-    InspectionReport, InstallError, InstalledPlugin, LocatedPlugin, PluginForm, link, locate,
+    FetchedPackage, InspectionReport, InstallError, InstalledPlugin, LocatedPlugin, PackageAddress, PluginForm, link,
+    locate,
     package::{HeldPackages, PackageReport, PackageSource, SourceForm, StagedPackage, find_source, report},
 };
 use patchbay_policy::{Identity, Root, quoted};
@@ -17,6 +18,7 @@ use patchbay_store::GrantRow;
 use serde_json::json;
 
 use super::{
+    fetching::{Fetching, parse_address},
     inspector,
     packages::{UNDECIDED, confirm, packages, print_grants, shown},
 };
@@ -34,13 +36,22 @@ pub(crate) async fn run(add: &PluginAdd) -> Result<ExitCode, CliError> {
         link_skill(add, &HomeDirs::find()?).await?;
         return Ok(ExitCode::SUCCESS);
     }
-    match find_source(&add.plugin)? {
+    let mut address = parse_address(&add.plugin.to_string_lossy())?;
+    if let Some(folder) = &add.path {
+        address = address.in_folder(folder).map_err(|error| CliError::new(Code::InvalidArgs, format!("{error}.")))?;
+    }
+    let fetching = Fetching::new()?;
+    fetching.check_source(&address)?;
+    let sign_in = fetching.sign_in(&address, &add.sign_in).await?;
+    let fetched = fetching.fetch(&address, add.sha256, sign_in).await?;
+    match find_source(&fetched.path)? {
         PackageSource::Adapter(file) => {
+            fetching.judge(&address, fetched.signer, &[])?;
             provider::add(&open(&HomeDirs::find()?)?, &file, None).await?;
             Ok(ExitCode::SUCCESS)
         }
         PackageSource::Marketplace(marketplace) => Ok(list_marketplace(&marketplace, &add.plugin)),
-        PackageSource::Package(source) => add_package(add, &source).await,
+        PackageSource::Package(source) => add_package(add, &source, &fetching, &address, &fetched).await,
     }
 }
 
@@ -61,7 +72,13 @@ fn list_marketplace(marketplace: &Marketplace, folder: &Path) -> ExitCode {
     ExitCode::from(UNDECIDED)
 }
 
-async fn add_package(add: &PluginAdd, source: &SourceForm) -> Result<ExitCode, CliError> {
+async fn add_package(
+    add: &PluginAdd,
+    source: &SourceForm,
+    fetching: &Fetching,
+    address: &PackageAddress,
+    fetched: &FetchedPackage,
+) -> Result<ExitCode, CliError> {
     let (home, given) = (HomeDirs::find()?, shown(&add.plugin));
     if let Some(newer) = &source.newer {
         note(&format!(
@@ -79,18 +96,27 @@ async fn add_package(add: &PluginAdd, source: &SourceForm) -> Result<ExitCode, C
         );
         return Err(CliError::new(Code::PackageExists, message));
     }
-    let staged = held.stage(source)?;
+    let mut staged = held.stage(source)?;
+    staged.keep_signature(fetched)?;
     let report = reported(add, &name, source, &staged).await?;
+    let signer = fetching.judge(address, staged.signer(), &report.asks())?;
     let conflicts = conflicts(&host, &report, &given).await?;
     if !add.json {
-        report.lines().iter().chain(&conflicts).for_each(|line| say!("{line}"));
+        report.lines().iter().chain([&signer]).chain(&conflicts).for_each(|line| say!("{line}"));
     }
+    let signer_of = staged.signer();
     if let Err(code) = confirm(&format!("Add package '{name}'? It gets no grants."), add.yes) {
         return Ok(code);
     }
-    install(&mut held, add, source, &report, staged).await?;
+    let from = match address {
+        PackageAddress::Local(path) => {
+            std::path::absolute(path).map_err(CliError::io(path))?.to_string_lossy().into_owned()
+        }
+        other => other.to_string(),
+    };
+    install(&mut held, &from, &fetched.found, &report, staged).await?;
     if add.json {
-        say!("{}", json!({"added": report.to_json(), "conflicts": conflicts}));
+        say!("{}", json!({"added": report.to_json(), "conflicts": conflicts, "signer": signer_of}));
     } else {
         say!("Added package '{name}'.");
         print_grants(&report, |_, _| true);
@@ -124,14 +150,13 @@ async fn reported(
 
 async fn install(
     held: &mut HeldPackages,
-    add: &PluginAdd,
-    source: &SourceForm,
+    from: &str,
+    found: &str,
     report: &PackageReport,
     staged: StagedPackage,
 ) -> Result<(), CliError> {
-    let from = std::path::absolute(&add.plugin).map_err(CliError::io(&add.plugin))?;
-    let [from, found] = [&from, &source.path].map(|path| path.to_string_lossy().into_owned());
-    let package = report.locked(&from, &found, &held.today(), held.lock().next_order(), None);
+    let mut package = report.locked(from, found, &held.today(), held.lock().next_order(), None);
+    package.signer = staged.signer().map(|signer| signer.to_string());
     let lock = held.lock().with(package).map_err(|error| CliError::new(Code::PackageLimit, format!("{error}.")))?;
     held.commit("add", &report.name, lock, Some(staged), Vec::new()).await?;
     Ok(())

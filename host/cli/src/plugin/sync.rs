@@ -10,6 +10,7 @@ use patchbay_skill::read_packages_lock;
 use serde_json::json;
 
 use super::{
+    fetching::{Fetching, parse_address},
     inspector,
     packages::{UNDECIDED, confirm, packages, undecided},
     update::{installed, package_source},
@@ -32,8 +33,10 @@ pub(super) async fn run(sync: &PluginSync) -> Result<ExitCode, CliError> {
         say!("The packages are already those of the lock.");
         return Ok(ExitCode::SUCCESS);
     }
-    let mut asks = Vec::new();
-    for (package, step) in plan.steps() {
+    let (fetching, mut asks) = (Fetching::new()?, Vec::new());
+    for (package, step, signer) in plan.steps() {
+        let wanted: Vec<_> = package.skills.iter().flat_map(|skill| skill.asks.clone()).collect();
+        let signer = fetching.judge(&parse_address(&package.found)?, signer, &wanted)?;
         let lines = match step {
             SyncStep::Add(report) => report.lines(),
             SyncStep::Update(diff, installed) => {
@@ -44,7 +47,7 @@ pub(super) async fn run(sync: &PluginSync) -> Result<ExitCode, CliError> {
         };
         let verb = if matches!(step, SyncStep::Add(_)) { "Add" } else { "Update" };
         say!("{verb} package '{}':", package.name);
-        lines.iter().for_each(|line| say!("  {line}"));
+        lines.iter().chain([&signer]).for_each(|line| say!("  {line}"));
     }
     plan.removed().iter().for_each(|name| say!("Remove package '{name}'."));
     if sync.yes && !asks.is_empty() {
@@ -90,7 +93,12 @@ pub(super) fn verify(names: &[PackageName], as_json: bool) -> Result<ExitCode, C
             continue;
         }
         if wrong.is_empty() && unknown.is_empty() {
-            say!("{name}: all files are those of packages.lock. It is not signed, so nothing proves who made it.");
+            match &package.signer {
+                Some(signer) => say!("{name}: all files are those of packages.lock, signed by {signer}."),
+                None => say!(
+                    "{name}: all files are those of packages.lock. It is not signed, so nothing proves who made it."
+                ),
+            }
         }
         wrong.iter().for_each(|what| say!("{name}: wrong: {what}"));
         unknown.iter().for_each(|what| say!("{name}: cannot tell: {what}"));

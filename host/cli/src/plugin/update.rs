@@ -4,7 +4,7 @@ use std::{path::Path, process::ExitCode, sync::Arc};
 
 use patchbay_core::{Code, PackageName, text};
 use patchbay_plugin::{
-    Inspector,
+    Inspector, PackageAddress, check_signer,
     package::{
         HeldPackages, PackageDiff, PackageError, PackageReport, PackageSource, Packages, SourceForm, StagedPackage,
         find_source, moved_grants, renames, report,
@@ -12,11 +12,12 @@ use patchbay_plugin::{
 };
 use patchbay_policy::quoted;
 use patchbay_session::Host;
-use patchbay_skill::{LockedPackage, PackagesLock};
+use patchbay_skill::{Fingerprint, LockedPackage, PackagesLock};
 use patchbay_store::MovedGrant;
 use serde_json::json;
 
 use super::{
+    fetching::{Fetching, parse_address},
     inspector,
     packages::{confirm, packages, print_grants, undecided},
 };
@@ -71,8 +72,14 @@ async fn update_one(
     package: LockedPackage,
 ) -> Result<ExitCode, CliError> {
     let name = package.name.clone();
-    let source = package_source(Path::new(&package.from))?;
-    let staged = held.stage(&source)?;
+    let (fetching, address) = (Fetching::new()?, parse_address(&package.from)?);
+    fetching.check_source(&address)?;
+    let sign_in = fetching.sign_in(&address, &update.sign_in).await?;
+    let address = fetching.newest(&address, &package, update.to.as_deref(), &sign_in).await?;
+    let fetched = fetching.fetch(&address, None, sign_in).await?;
+    let source = package_source(&fetched.path)?;
+    let mut staged = held.stage(&source)?;
+    staged.keep_signature(&fetched)?;
     if staged.digest() == package.digest {
         match update.json {
             true => say!("{}", json!({"package": name, "update": null})),
@@ -83,20 +90,27 @@ async fn update_one(
     let old = installed_report(held.packages(), inspector, &package).await?;
     let new = report(inspector, &staged.folder(), source.kind, name.clone(), &renames(&package)).await?;
     let diff = PackageDiff::new(&old, &new);
+    check_version(&address, &package, &new)?;
+    let signer = fetching.judge(&address, staged.signer(), &new.asks())?;
     let installed = format!("installed here on {}, from {}", package.updated, text::clean_line(&package.from));
-    let signer =
-        format!("signer: {}", package.signer.as_deref().map_or("none, as before".to_owned(), text::clean_line));
     if update.json {
         let (asks, lines) = (diff.newly_asked(), diff.lines(update.text));
         say!("{}", json!({"package": name, "update": new.to_json(), "newly_asked": asks, "changes": lines}));
     } else {
         diff.lines(update.text).iter().chain([&installed, &signer]).for_each(|line| say!("{line}"));
     }
+    if !update.check {
+        let accepted = update.accept_signer.filter(|_| !update.yes);
+        if let Err(error) = check_signer(pinned_signer(&package), staged.signer(), accepted) {
+            return Ok(undecided(Code::SignerChanged, &format!("{error}. Nothing was changed.")));
+        }
+    }
     if let Err(code) = may_take(update, &package, &new, &diff) {
         return Ok(code);
     }
     let today = held.today();
-    let locked = new.locked(&package.from, &source.path.to_string_lossy(), &today, package.order, Some(&package));
+    let mut locked = new.locked(&package.from, &fetched.found, &today, package.order, Some(&package));
+    locked.signer = staged.signer().map(|signer| signer.to_string());
     let grants = moved_grants(held.packages(), &package, &locked).await?;
     let lock = held.lock().with(locked).map_err(|error| CliError::new(Code::PackageLimit, format!("{error}.")))?;
     held.commit("update", &name, lock, Some(staged), grants.clone()).await?;
@@ -106,6 +120,22 @@ async fn update_one(
         say!("Open sessions use it after /reload_skills.");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn pinned_signer(package: &LockedPackage) -> Option<Fingerprint> {
+    package.signer.as_deref().and_then(|signer| signer.parse().ok())
+}
+
+/// Refuses a version of a registry that has other bytes than when it was installed: a tag can be moved.
+fn check_version(address: &PackageAddress, package: &LockedPackage, new: &PackageReport) -> Result<(), CliError> {
+    if !matches!(address, PackageAddress::Registry(_)) || new.version.is_none() || new.version != package.version {
+        return Ok(());
+    }
+    let message = format!(
+        "{address} was {} when it was installed, and is {} now: a version must not change. Ask its publisher. Nothing was changed.",
+        package.digest, new.digest
+    );
+    Err(CliError::new(Code::VersionChanged, message))
 }
 
 /// Returns the exit code if the new version is not taken: nobody agreed, or a rule is against it.

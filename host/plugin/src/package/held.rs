@@ -165,7 +165,7 @@ impl HeldPackages {
         for (name, folder) in packages {
             let used = self.lock.package(&name).map(|package| package.digest.to_hex());
             for (version, path) in entries(&folder) {
-                if used.as_deref() != Some(version.trim_end_matches(".sums")) {
+                if used.as_deref() != Some(version.split('.').next().unwrap_or_default()) {
                     let _ = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
                 }
             }

@@ -181,6 +181,12 @@ impl PackageReport {
         }
     }
 
+    /// Returns the capabilities that the skills ask for.
+    pub fn asks(&self) -> Vec<Capability> {
+        let asks = self.skills.iter().flat_map(SkillReport::asks);
+        asks.map(|asked| asked.capability.clone()).collect()
+    }
+
     /// Returns the lines that describe the package, without control characters.
     pub fn lines(&self) -> Vec<String> {
         let version = self.version.as_deref().map(|version| format!(" {}", text::clean_line(version)));

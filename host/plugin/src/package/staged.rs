@@ -6,7 +6,7 @@ use std::{
 };
 
 use patchbay_core::{Code, Digest, PackageName};
-use patchbay_skill::PackageKind;
+use patchbay_skill::{Fingerprint, PackageKind, verify_signature};
 use tempfile::TempDir;
 
 use super::{
@@ -14,6 +14,7 @@ use super::{
     error::shown,
     files::{self, PackageTree},
 };
+use crate::FetchedPackage;
 
 /// A copy in a hidden folder beside the packages. Dropping it deletes the copy.
 #[derive(Debug)]
@@ -21,6 +22,8 @@ pub struct StagedPackage {
     staging: TempDir,
     kind: PackageKind,
     content: PackageContent,
+    /// The signature and the key that made it.
+    signature: Option<(Vec<u8>, Option<Fingerprint>)>,
 }
 
 /// The files of a copy, and the digest of the package.
@@ -47,6 +50,17 @@ impl PackageContent {
         }
         let bytes = fs::read(&only).map_err(PackageError::io(&only))?;
         Ok(Self { digest: Digest::of(&bytes), sums: whole })
+    }
+}
+
+impl PackageContent {
+    /// Returns the bytes that a signature covers: those of the file, or the list that `plugin sums` prints.
+    pub(crate) fn signed_bytes(&self, kind: PackageKind, copy: &Path) -> Result<Vec<u8>, PackageError> {
+        if kind != PackageKind::File {
+            return Ok(self.sums.to_text().into_bytes());
+        }
+        let only = only_entry(copy)?;
+        fs::read(&only).map_err(PackageError::io(&only))
     }
 }
 
@@ -100,7 +114,7 @@ impl StagedPackage {
                 PackageContent { digest, sums: Sums::new([(name, digest)].into())? }
             }
         };
-        Ok(Self { staging, kind: *kind, content })
+        Ok(Self { staging, kind: *kind, content, signature: None })
     }
 
     /// Copies an installed or exported package, which must have this digest.
@@ -118,7 +132,35 @@ impl StagedPackage {
             let message = format!("{} has the digest {}, and not {digest}.", shown(from), content.digest);
             return Err(PackageError::new(Code::PackageChanged, message));
         }
-        Ok(Self { staging, kind, content })
+        let signature = fs::read(from.with_extension("sig")).ok();
+        let signature = match signature {
+            Some(signature) => {
+                let signer = verify_signature(&signature, &content.signed_bytes(kind, &copy)?).ok();
+                Some((signature, signer))
+            }
+            None => None,
+        };
+        Ok(Self { staging, kind, content, signature })
+    }
+
+    /// Keeps the signature of the fetched package. That of a folder is compared with the folder's sums.
+    ///
+    /// # Errors
+    /// `signature_invalid` if it does not match.
+    pub fn keep_signature(&mut self, fetched: &FetchedPackage) -> Result<(), PackageError> {
+        let Some(signature) = &fetched.signature else { return Ok(()) };
+        let signer = match fetched.signer {
+            Some(signer) => signer,
+            None => verify_signature(signature, &self.content.signed_bytes(self.kind, &self.folder())?)
+                .map_err(|error| PackageError::new(Code::SignatureInvalid, format!("{error}.")))?,
+        };
+        self.signature = Some((signature.clone(), Some(signer)));
+        Ok(())
+    }
+
+    /// Returns the key that signed the package, if it has a valid signature.
+    pub fn signer(&self) -> Option<Fingerprint> {
+        self.signature.as_ref().and_then(|(_, signer)| *signer)
     }
 
     /// Returns the folder of the copy.
@@ -150,6 +192,11 @@ impl StagedPackage {
             let (list, new) = (place.with_extension("sums"), self.staging.path().join("sums"));
             files::write(&new, self.content.sums.to_text().as_bytes(), false)?;
             fs::rename(&new, &list).map_err(PackageError::io(&list))?;
+        }
+        let signature = place.with_extension("sig");
+        match &self.signature {
+            Some((bytes, _)) => files::write(&signature, bytes, false)?,
+            None => drop(fs::remove_file(&signature)),
         }
         if place.exists() {
             // Left by an interrupted command, or changed since.

@@ -7,7 +7,7 @@ use std::{
 };
 
 use patchbay_core::{Code, Name, PackageName};
-use patchbay_skill::{LockedPackage, PackagesLock};
+use patchbay_skill::{Fingerprint, LockedPackage, PackagesLock};
 
 use super::{
     HeldPackages, PackageDiff, PackageError, PackageReport, PackageSource, Packages, StagedPackage,
@@ -16,7 +16,7 @@ use super::{
     held::{grants_of_removed, moved_grants},
     report, verify,
 };
-use crate::Inspector;
+use crate::{AddressError, FetchOptions, Inspector, PackageAddress, check_signer};
 
 /// The changes that make a home equal to a lock. Every copy is complete and has the digest of the lock.
 pub struct SyncPlan {
@@ -52,7 +52,7 @@ impl SyncPlan {
             if before.filter(is_there).is_some_and(|before| verify(held.packages(), before).wrong.is_empty()) {
                 continue;
             }
-            let staged = stage(held, package, from)?;
+            let staged = stage(held, package, from).await?;
             let new = reported(inspector, &staged.folder(), package).await?;
             // Changed files cannot be compared, so the package is shown as a new one.
             let old = match before {
@@ -77,9 +77,9 @@ impl SyncPlan {
         self.steps.is_empty() && self.removed.is_empty()
     }
 
-    /// Returns the packages that are added or updated, in order.
-    pub fn steps(&self) -> impl Iterator<Item = (&LockedPackage, &SyncStep)> {
-        self.steps.iter().map(|(package, step, _)| (package, step))
+    /// Returns the packages that are added or updated, in order, with the key that signed each copy.
+    pub fn steps(&self) -> impl Iterator<Item = (&LockedPackage, &SyncStep, Option<Fingerprint>)> {
+        self.steps.iter().map(|(package, step, staged)| (package, step, staged.signer()))
     }
 
     /// Returns the names of the packages that are removed.
@@ -113,10 +113,27 @@ impl SyncPlan {
     }
 }
 
-fn stage(held: &HeldPackages, package: &LockedPackage, from: Option<&Path>) -> Result<StagedPackage, PackageError> {
-    if let Some(from) = from {
-        return held.stage_copy(package, &from.join(package.folder()));
+/// Copies a package of the target, which must have the digest and the signer of the lock.
+async fn stage(
+    held: &HeldPackages,
+    package: &LockedPackage,
+    from: Option<&Path>,
+) -> Result<StagedPackage, PackageError> {
+    let staged = match from {
+        Some(from) => held.stage_copy(package, &from.join(package.folder()))?,
+        None => stage_found(held, package).await?,
+    };
+    let pinned = package.signer.as_deref().and_then(|signer| signer.parse().ok());
+    match check_signer(pinned, staged.signer(), None) {
+        Ok(()) => Ok(staged),
+        Err(error) => {
+            let message = format!("package '{}': {error}.", package.name);
+            Err(PackageError::new(Code::SignerChanged, message))
+        }
     }
+}
+
+async fn stage_found(held: &HeldPackages, package: &LockedPackage) -> Result<StagedPackage, PackageError> {
     let missing = |why: String| {
         let name = &package.name;
         let message = format!(
@@ -125,12 +142,15 @@ fn stage(held: &HeldPackages, package: &LockedPackage, from: Option<&Path>) -> R
         );
         PackageError::new(Code::PackageNotFound, message)
     };
-    let source = match find_source(Path::new(&package.found)) {
+    let address: PackageAddress = package.found.parse().map_err(|error: AddressError| missing(format!("{error}.")))?;
+    let fetched = address.fetch(&FetchOptions::default()).await.map_err(|error| missing(format!("{error}.")))?;
+    let source = match find_source(&fetched.path) {
         Ok(PackageSource::Package(source)) => source,
         Ok(_) => return Err(missing("it is no longer a package.".to_owned())),
         Err(error) => return Err(missing(error.to_string())),
     };
-    let staged = held.stage(&source)?;
+    let mut staged = held.stage(&source)?;
+    staged.keep_signature(&fetched)?;
     if staged.digest() == package.digest { Ok(staged) } else { Err(missing("it has another digest now.".to_owned())) }
 }
 

@@ -1,9 +1,9 @@
 //! Compares installed packages with the lock, offline and without running anything.
 
-use std::fs;
+use std::{fs, path::Path};
 
 use patchbay_core::PackageName;
-use patchbay_skill::{LockedPackage, PackageKind};
+use patchbay_skill::{LockedPackage, PackageKind, SignatureError, verify_signature};
 
 use super::{PackageError, Packages, Sums, staged::PackageContent};
 
@@ -40,10 +40,35 @@ pub fn verify(packages: &Packages, package: &LockedPackage) -> Verdict {
         Err(_) if !folder.exists() => wrong.push("its files are missing".to_owned()),
         Err(error) => unread(&error, &mut wrong, &mut unknown),
     }
-    if package.signer.is_some() {
-        unknown.push("its signature: this build cannot check signatures".to_owned());
+    if let Some(signer) = &package.signer {
+        check_signature(package, &folder, signer, &mut wrong, &mut unknown);
     }
     Verdict { name: package.name.clone(), wrong, unknown }
+}
+
+/// Compares the kept signature with the files.
+fn check_signature(
+    package: &LockedPackage,
+    folder: &Path,
+    signer: &str,
+    wrong: &mut Vec<String>,
+    unknown: &mut Vec<String>,
+) {
+    let Ok(signature) = fs::read(folder.with_extension("sig")) else {
+        return unknown.push("its signature is not kept".to_owned());
+    };
+    let signed =
+        PackageContent::of_copy(package.kind, folder).and_then(|content| content.signed_bytes(package.kind, folder));
+    // Files that cannot be read are reported already.
+    let Ok(signed) = signed else { return };
+    match verify_signature(&signature, &signed) {
+        Ok(found) if found.to_string() == signer => {}
+        Ok(found) => wrong.push(format!("it is signed by {found}, and not by {signer}")),
+        Err(SignatureError::Mismatch(_)) if package.kind != PackageKind::File => {
+            unknown.push("its signature covers the archive that it came in, which is not kept".to_owned());
+        }
+        Err(error) => wrong.push(error.to_string()),
+    }
 }
 
 /// A copy that breaks a rule was changed. One that cannot be read may be right.
