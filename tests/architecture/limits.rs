@@ -13,8 +13,27 @@ use crate::{documents::assert_generated, repository, shape};
 
 /// A constant is a limit if its documentation has one of these words.
 const WORDS: &[&str] = &[
-    "at once", "concurrent", "deeper", "deepest", "highest", "how long", "how many", "how often", "interval", "kept", "largest",
-    "limit", "limits", "longer", "longest", "maximum", "more than", "most", "number of", "seconds", "wait",
+    "at once",
+    "concurrent",
+    "deeper",
+    "deepest",
+    "highest",
+    "how long",
+    "how many",
+    "how often",
+    "interval",
+    "kept",
+    "largest",
+    "limit",
+    "limits",
+    "longer",
+    "longest",
+    "maximum",
+    "more than",
+    "most",
+    "number of",
+    "seconds",
+    "wait",
 ];
 
 /// Types of amounts.
@@ -64,8 +83,11 @@ fn fixed_limits() {
             }
         }
         if !rows.is_empty() {
-            write!(text, "\n### {name}\n\n| constant | value | what and why | file |\n| --- | --- | --- | --- |\n{rows}")
-                .unwrap();
+            write!(
+                text,
+                "\n### {name}\n\n| constant | value | what and why | file |\n| --- | --- | --- | --- |\n{rows}"
+            )
+            .unwrap();
         }
     }
     assert!(count > 300, "the constants are not found: {count}");
@@ -105,7 +127,12 @@ impl Constants {
         let Type::Path(path) = of else { return };
         if path.path.segments.last().is_some_and(|last| AMOUNTS.iter().any(|amount| last.ident == amount)) {
             let lines = (span.start().line, span.end().line);
-            self.0.push(Constant { name: name.to_string(), value: value.clone(), why: documentation(attributes), lines });
+            self.0.push(Constant {
+                name: name.to_string(),
+                value: value.clone(),
+                why: documentation(attributes),
+                lines,
+            });
         }
     }
 

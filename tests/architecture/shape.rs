@@ -24,7 +24,7 @@ const FIELDS: usize = 20;
 const CIRCLES: &[(&str, usize, &str)] = &[
     ("agent", 8, "the toolbox makes its tools from the parts of the agent that they read"),
     ("egress", 4, "the secrets of files and of commands are read through the lookup that has both"),
-    ("egress", 10, "what is scrubbed is found in requests, whose errors are scrubbed"),
+    ("egress", 9, "what is scrubbed is found in requests, whose errors are scrubbed"),
     ("mcp", 10, "the server's fronts serve the sessions that they open"),
     ("provider", 4, "an entry of the registry is judged by the claims of the others"),
     ("provider", 6, "Providers has its methods by topic, each in a file"),

@@ -49,13 +49,15 @@ fn skill_inference_counts_against_call_and_session_limits() {
 /// An answer may have 100 tokens, each for a cent.
 #[test]
 fn skill_inference_counts_against_the_budget() {
-    let priced = "models = [{ id = \"demo-1\", max_output_tokens = 100, price = { input = \"0\", output = \"10000\" } }]\n";
+    let priced =
+        "models = [{ id = \"demo-1\", max_output_tokens = 100, price = { input = \"0\", output = \"10000\" } }]\n";
     let patchbay = with(&format!("{priced}[budget]\nsession = \"1.00\"\n"));
     patchbay.grant("asker", &["inference"]);
     let answers = patchbay.answers(&["/ask", "/ask", "hello", "/usage"]);
     assert_eq!(answers[0].message(), "Yes.");
     assert_eq!((answers[1].code(), answers[1].data()["kind"].as_str()), ("tool_failed", Some("quota")));
-    let words = "the request could cost 1.00 USD, and 0.99 USD is left of 1.00 USD (session in [budget] of config.toml)";
+    let words =
+        "the request could cost 1.00 USD, and 0.99 USD is left of 1.00 USD (session in [budget] of config.toml)";
     assert!(answers[1].message().contains(words), "{}", answers[1].message());
     assert_eq!(answers[2].code(), "limit_budget");
     let usage = answers[3].message();

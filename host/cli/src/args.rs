@@ -15,7 +15,8 @@ pub(crate) use authority::{GrantCommand, GrantTarget, PolicyCommand, TrustComman
 pub(crate) use exec::{Exec, is_standard_input};
 pub(crate) use plugins::{
     NewPlugin, PluginAdd, PluginBuild, PluginCall, PluginDev, PluginDiff, PluginExport, PluginKindArgument, PluginList,
-    PluginPush, PluginRemove, PluginSums, PluginSync, PluginTest, PluginUpdate, PluginVerify, RegistrySignIn, ToolsCommand,
+    PluginPush, PluginRemove, PluginSums, PluginSync, PluginTest, PluginUpdate, PluginVerify, RegistrySignIn,
+    ToolsCommand,
 };
 pub(crate) use recordings::{CallFixture, FixtureOptions, JournalCommand, SessionFixtures};
 pub(crate) use token::TokenCommand;

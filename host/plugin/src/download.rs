@@ -178,10 +178,7 @@ pub struct Downloads {
 
 impl Downloads {
     /// Returns downloads within `limits`. Uses neither network nor files yet.
-    ///
-    /// # Errors
-    /// [`DownloadError::Egress`] for a limit that is zero or over an hour or a gigabyte.
-    pub fn new(limits: DownloadLimits) -> Result<Self, DownloadError> {
+    pub fn new(limits: DownloadLimits) -> Self {
         let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let egress = Egress::new(EgressLimits {
             time_ms: milliseconds(limits.time),
@@ -191,7 +188,7 @@ impl Downloads {
             body_bytes: limits.bytes,
             ..EgressLimits::default()
         });
-        Ok(Self { egress: egress.map_err(DownloadError::Egress)?, limits })
+        Self { egress, limits }
     }
 
     /// Downloads the file at `url` into `file`. On an error, `file` may have some of its bytes.

@@ -163,7 +163,7 @@ impl PackageAddress {
     ) -> Result<Self, FetchError> {
         let Self::Registry(address) = self else { return Ok(self.clone()) };
         let registry =
-            PackageRegistry::new(Downloads::new(DownloadLimits::default())?, address.clone(), sign_in.clone());
+            PackageRegistry::new(Downloads::new(DownloadLimits::default()), address.clone(), sign_in.clone());
         let versions = registry.versions().await?;
         let takes_pre =
             installed.and_then(|text| Version::parse(text).ok()).is_some_and(|version| !version.pre.is_empty());
@@ -292,7 +292,7 @@ impl WebAddress {
         let folder = temporary()?;
         let at = folder.path().join("download");
         let mut file = File::create_new(&at).map_err(FetchError::io(&at))?;
-        let downloads = Downloads::new(DownloadLimits::default())?;
+        let downloads = Downloads::new(DownloadLimits::default());
         downloads.fetch(&self.url, ExpectedFile { digest: sha256, bytes: None }, &mut file).await?;
         file.flush().map_err(FetchError::io(&at))?;
         drop(file);
@@ -315,7 +315,7 @@ impl WebAddress {
     async fn fetch_signature(&self) -> Result<Option<Vec<u8>>, FetchError> {
         let limits = DownloadLimits { bytes: SIGNATURE_BYTES as u64, ..DownloadLimits::default() };
         let mut signature = Vec::new();
-        match Downloads::new(limits)?.fetch(&self.signature(), ExpectedFile::default(), &mut signature).await {
+        match Downloads::new(limits).fetch(&self.signature(), ExpectedFile::default(), &mut signature).await {
             Ok(_) => Ok(Some(signature)),
             Err(DownloadError::Status { status: 404 | 410, .. }) => Ok(None),
             Err(DownloadError::TooLarge { .. }) => Err(SignatureError::TooLarge { bytes: SIGNATURE_BYTES + 1 }.into()),
@@ -326,7 +326,7 @@ impl WebAddress {
 
 async fn from_registry(address: &RegistryAddress, options: &FetchOptions) -> Result<FetchedPackage, FetchError> {
     let registry =
-        PackageRegistry::new(Downloads::new(DownloadLimits::default())?, address.clone(), options.sign_in.clone());
+        PackageRegistry::new(Downloads::new(DownloadLimits::default()), address.clone(), options.sign_in.clone());
     let manifest = registry.manifest(address.reference()).await?;
     if let Some(expected) = options.sha256.filter(|expected| *expected != manifest.component) {
         return Err(DownloadError::Digest { expected, found: manifest.component }.into());

@@ -3,13 +3,10 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use patchbay_core::{Code, text};
-use patchbay_plugin::{FetchOptions, PackageAddress, PackageRegistry, Pushed, Reference};
+use patchbay_plugin::{DownloadLimits, Downloads, FetchOptions, PackageAddress, PackageRegistry, Pushed, Reference};
 use patchbay_skill::PushedComponent;
 
-use super::{
-    inspector,
-    registries::{downloads, sign_in},
-};
+use super::{inspector, registries::sign_in};
 use crate::{
     CliError,
     args::PluginPush,
@@ -56,7 +53,7 @@ pub(super) async fn run(push: &PluginPush) -> Result<ExitCode, CliError> {
         None => ConfigFile::default(),
     };
     let sign_in = sign_in(home.as_ref(), &config, address, &push.sign_in).await?;
-    let registry = PackageRegistry::new(downloads()?, address.clone(), sign_in);
+    let registry = PackageRegistry::new(Downloads::new(DownloadLimits::default()), address.clone(), sign_in);
     let (verb, digest) = match registry.push(version, &package).await? {
         Pushed::New(digest) => ("Pushed", digest),
         Pushed::Unchanged(digest) => ("There already:", digest),

@@ -30,7 +30,7 @@ pub(super) async fn sign_in(
         Err(error) => return Err(CliError::new(Code::RegistryFailed, format!("{error}."))),
     };
     let mut sign_in = SignIn { credential: Some(credential), issuers };
-    let registry = PackageRegistry::new(downloads()?, address.clone(), sign_in.clone());
+    let registry = PackageRegistry::new(Downloads::new(DownloadLimits::default()), address.clone(), sign_in.clone());
     let issuer = registry.issuer().await.map_err(CliError::from)?;
     if let Some(issuer) = issuer.filter(|issuer| !sign_in.issuers.contains(issuer)) {
         if agrees(&format!("{origin} issues its tokens at {issuer}. Send the credential '{name}' there?")) {
@@ -42,10 +42,6 @@ pub(super) async fn sign_in(
         }
     }
     Ok(sign_in)
-}
-
-pub(super) fn downloads() -> Result<Downloads, CliError> {
-    Downloads::new(DownloadLimits::default()).map_err(|error| CliError::new(error.code(), format!("{error}.")))
 }
 
 /// Asks in a terminal; elsewhere the answer is no.

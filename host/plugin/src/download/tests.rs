@@ -13,7 +13,7 @@ async fn fetched(
     limits: DownloadLimits,
 ) -> Result<(Download, Vec<u8>), DownloadError> {
     let mut file = Vec::new();
-    let download = Downloads::new(limits)?.fetch(url, expected, &mut file).await?;
+    let download = Downloads::new(limits).fetch(url, expected, &mut file).await?;
     Ok((download, file))
 }
 

@@ -90,7 +90,7 @@ impl Fixture {
 
     fn registry(&self, sign_in: SignIn) -> PackageRegistry {
         let address = format!("oci://localhost:{}/acme/greet:{VERSION}", self.server.port).parse().unwrap();
-        PackageRegistry::new(Downloads::new(DownloadLimits::default()).unwrap(), address, sign_in)
+        PackageRegistry::new(Downloads::new(DownloadLimits::default()), address, sign_in)
     }
 
     async fn push(&self, component: &[u8]) -> Result<Pushed, RegistryError> {

@@ -63,7 +63,7 @@ impl LineContext {
         };
         tokio::select! {
             biased;
-            () = self.stop.cancelled() => return Err(stopped()),
+            () = self.stop.cancelled() => return Err(self.not_begun(stopped())),
             () = right.ready() => {}
         }
         let stored = match self.check_readable().await {
@@ -98,7 +98,7 @@ impl LineContext {
             requires_alive: vec![agent],
             ..SessionChange::default()
         };
-        let rows = self.commit_change(change, || {}).await.map_err(|error| self.not_begun(error))?;
+        let rows = self.commit_change(change, || {}).await.map_err(|error| self.not_begun(not_kept(error)))?;
         let began = again.or_else(|| rows.first().map(|row| row.seq)).unwrap_or_default();
         let ending = TurnEnding { agent, began, report_to: None };
         let (agent, stop) = (Arc::clone(&self.agent), self.stop.clone());
@@ -120,17 +120,15 @@ impl LineContext {
             begins: Some(self.line),
             ..SessionChange::default()
         };
-        self.session.log().commit(change, || {}).await.map_err(|error| self.not_begun(error))?;
+        self.session.log().commit(change, || {}).await.map_err(|error| self.not_begun(not_kept(error)))?;
         self.left_queue(DequeueReason::Joined);
         Ok(joining.joined(&self.stop).await)
     }
 
-    /// Returns the outcome of a line whose message could not be committed. If its agent was killed meanwhile, the line had left the
-    /// queue that the kill gives back, so its own outcome contains the text for the front.
-    fn not_begun(&self, error: StoreError) -> Outcome {
-        let is_killed = matches!(error, StoreError::AgentDead(_));
-        let outcome = not_kept(error);
-        if !is_killed {
+    /// Returns the outcome of a line that ends before its message is committed. If its agent was killed meanwhile, the line had left
+    /// the queue that the kill gives back, so its own outcome contains the text for the front.
+    fn not_begun(&self, outcome: Outcome) -> Outcome {
+        if outcome.code != Code::AgentDead && !self.agent.is_dead() {
             return outcome;
         }
         outcome.with_data(KilledData { killed: Vec::new(), lines: vec![self.text.clone()] })
