@@ -1,11 +1,48 @@
 //! `patchbay serve`: who is answered, and sessions over WebSockets.
 
+use std::{
+    fs,
+    path::Path,
+    time::{Duration, Instant},
+};
+
 use patchbay_tests::{
+    PATIENCE,
+    acp::{Talk, in_workspace, prompt, said, updates},
     binary::Patchbay,
     serve::{Serving, closed},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use tungstenite::Message;
+
+/// A tool call that asks the user for permission.
+const WRITE: &str = r#"call files__write {"path": "made.txt", "text": "x"}"#;
+
+/// Returns the parameters of `session/load` and `session/resume`.
+fn existing(patchbay: &Patchbay, session: &str) -> Value {
+    let mut params = in_workspace(patchbay);
+    params["sessionId"] = json!(session);
+    params
+}
+
+/// Loads a session, and returns the client's messages up to the commands that follow the answer.
+fn load(client: &mut Talk, patchbay: &Patchbay, session: &str) -> Vec<Value> {
+    let answer = client.call(1, "session/load", existing(patchbay, session));
+    assert!(answer["result"].is_object(), "{answer}");
+    client.until(|message| message["params"]["update"]["sessionUpdate"] == "available_commands_update");
+    client.take()
+}
+
+fn is_there(path: &Path) -> bool {
+    let end = Instant::now() + PATIENCE;
+    while Instant::now() < end {
+        if path.exists() {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    false
+}
 
 #[test]
 fn client_with_the_token_has_a_conversation() {
@@ -52,4 +89,169 @@ fn binary_frame_closes_the_connection() {
     let mut socket = serving.socket();
     socket.send(Message::binary("{}")).unwrap();
     assert_eq!(closed(&mut socket), Some(1003));
+}
+
+#[test]
+fn turn_goes_on_without_its_client_and_is_joined_in_mid_answer() {
+    let patchbay = Patchbay::new();
+    patchbay.write("home/config/config.toml", "[providers.demo]\noptions = { delay-ms = \"60\" }\n");
+    let serving = Serving::start(&patchbay, "");
+    let mut first = serving.client(&json!({}));
+    let session = first.session(&patchbay, 1);
+    let words: Vec<String> = (0..120).map(|word| format!("word{word}")).collect();
+    let text = words.join(" ");
+    first.request(2, "session/prompt", prompt(&session, &format!("say {text}")));
+    first.until(|message| message.to_string().contains("word9"));
+    drop(first);
+    let mut second = serving.client(&json!({}));
+    let replayed = load(&mut second, &patchbay, &session);
+    assert!(said(&replayed).contains("word0 word1"), "the text so far: {replayed:?}");
+    let last = second.until(|message| message.to_string().contains("word119"));
+    let mut all = replayed;
+    all.extend(second.take());
+    assert_eq!(said(&all).trim(), text, "each piece once; the last message is {last}");
+    let lines = updates(&all, "user_message_chunk");
+    assert_eq!(lines.len(), 1, "{lines:?}");
+}
+
+#[test]
+fn question_goes_to_all_clients_and_the_first_answer_counts() {
+    let patchbay = Patchbay::quick();
+    let serving = Serving::start(&patchbay, "");
+    let mut first = serving.client(&json!({}));
+    let session = first.session(&patchbay, 1);
+    let mut second = serving.client(&json!({}));
+    load(&mut second, &patchbay, &session);
+    first.request(2, "session/prompt", prompt(&session, WRITE));
+    let (asked, also_asked) = (first.asked("session/request_permission"), second.asked("session/request_permission"));
+    assert_eq!(asked["params"]["toolCall"]["title"], also_asked["params"]["toolCall"]["title"]);
+    let options = asked["params"]["options"].to_string();
+    assert!(!options.contains("\"always\""), "the token has no right to give grants: {options}");
+    // One who comes later is asked as well.
+    let mut third = serving.client(&json!({}));
+    third.request(1, "session/load", existing(&patchbay, &session));
+    let late = third.asked("session/request_permission");
+    second.respond(&also_asked, json!({"outcome": {"outcome": "selected", "optionId": "once"}}));
+    for (client, asked) in [(&mut first, &asked), (&mut third, &late)] {
+        let withdrawn = client.until(|message| message["method"] == "$/cancel_request");
+        assert_eq!(withdrawn["params"]["requestId"], asked["id"]);
+        // A second answer changes nothing.
+        client.respond(asked, json!({"outcome": {"outcome": "selected", "optionId": "no"}}));
+    }
+    assert!(is_there(&patchbay.workspace().join("made.txt")));
+    let journal = patchbay.run(&["journal", "--json"]).out;
+    assert!(journal.contains(r#""client":"first""#), "the journal names the token: {journal}");
+    // Both clients see the same conversation.
+    let seen =
+        second.until(|message| message.to_string().contains("made.txt") && message.to_string().contains("completed"));
+    assert_eq!(seen["method"], "session/update");
+}
+
+#[test]
+fn client_without_the_right_to_answer_is_not_asked() {
+    let patchbay = Patchbay::quick();
+    let serving = Serving::start(&patchbay, "");
+    let lines = patchbay.run(&["token", "add", "--may", "lines", "lines-only"]).out.trim().to_owned();
+    let mut first = patchbay_tests::serve::talk(serving.socket_with(&lines), &json!({}));
+    let session = first.session(&patchbay, 1);
+    first.request(2, "session/prompt", prompt(&session, WRITE));
+    first.until(|message| message["params"]["update"]["sessionUpdate"] == "tool_call");
+    let mut second = serving.client(&json!({}));
+    second.request(1, "session/load", existing(&patchbay, &session));
+    let asked = second.asked("session/request_permission");
+    second.respond(&asked, json!({"outcome": {"outcome": "selected", "optionId": "once"}}));
+    let answer = first.answer();
+    assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+    let seen = first.take();
+    assert!(seen.iter().all(|message| message["method"] != "session/request_permission"), "{seen:?}");
+    let refused = first.say(3, &session, json!([{"type": "text", "text": "/mode edits"}]));
+    assert!(refused.contains("may not set a mode"), "{refused}");
+}
+
+#[test]
+fn other_clients_are_told_who_moved_the_view() {
+    let patchbay = Patchbay::quick();
+    let serving = Serving::start(&patchbay, "");
+    let capabilities = json!({"session": {"notices": {}}});
+    let mut first = serving.client(&capabilities);
+    let session = first.session(&patchbay, 1);
+    assert_eq!(first.prompt(2, &session, "/fork \"say Child.\""), "end_turn");
+    let mut second = serving.client(&capabilities);
+    load(&mut second, &patchbay, &session);
+    assert_eq!(first.prompt(3, &session, "/switch root"), "end_turn");
+    let told = second.until(|message| message["params"]["update"]["sessionUpdate"] == "notice");
+    assert_eq!(told["params"]["update"]["title"], "first: /switch root");
+    // What one client says, the other one sees, and its answer.
+    first.prompt(4, &session, "say Both.");
+    let seen = second.until(|message| said(std::slice::from_ref(message)).contains("Both."));
+    assert_eq!(seen["params"]["sessionId"], session);
+    let seen = second.take();
+    let lines: Vec<_> =
+        updates(&seen, "user_message_chunk").into_iter().map(|it| it["content"]["text"].clone()).collect();
+    assert!(lines.contains(&json!("say Both.")), "{lines:?}");
+}
+
+#[test]
+fn files_are_those_of_the_client_whose_line_runs() {
+    let patchbay = Patchbay::quick();
+    patchbay.write("workspace/a.txt", "on disk");
+    let granted = patchbay.run(&["grant", "add", "--root", "bundled", "files", "workspace-write"]);
+    assert_eq!(granted.code, Some(0), "{granted:?}");
+    let serving = Serving::start(&patchbay, "");
+    let mut editor = serving.client(&json!({"fs": {"readTextFile": true, "writeTextFile": true}}));
+    let session = editor.session(&patchbay, 1);
+    let mut other = serving.client(&json!({}));
+    load(&mut other, &patchbay, &session);
+    // The line of the client without an editor uses the disk.
+    let edit = r#"call files__edit {"path": "a.txt", "old": "disk", "new": "paper"}"#;
+    assert_eq!(other.prompt(2, &session, edit), "end_turn");
+    assert_eq!(fs::read_to_string(patchbay.workspace().join("a.txt")).unwrap(), "on paper");
+    // The line of the editor reads its unsaved text, and fails when the editor goes. The turn goes on.
+    editor.request(3, "session/prompt", prompt(&session, &format!("{edit}\nthen say Done.")));
+    editor.asked("fs/read_text_file");
+    drop(editor);
+    let failed = other.until(|message| message.to_string().contains("client_gone"));
+    assert_eq!(failed["params"]["update"]["status"], "failed", "{failed}");
+    other.until(|message| said(std::slice::from_ref(message)).contains("Done."));
+}
+
+#[test]
+fn remote_client_has_the_configured_folders_alone() {
+    let patchbay = Patchbay::quick();
+    let serving = Serving::start(&patchbay, "");
+    fs::create_dir(patchbay.folder().join("elsewhere")).unwrap();
+    std::os::unix::fs::symlink(patchbay.folder().join("elsewhere"), patchbay.workspace().join("link")).unwrap();
+    fs::create_dir(patchbay.workspace().join("below")).unwrap();
+    let mut client = serving.client(&json!({}));
+    let mut refusals = Vec::new();
+    for cwd in
+        [patchbay.folder().join("elsewhere"), patchbay.workspace().join("link"), patchbay.folder().join("nowhere")]
+    {
+        let answer = client.call(1, "session/new", json!({"cwd": cwd, "mcpServers": []}));
+        assert_eq!(answer["error"]["code"], -32602, "{answer}");
+        refusals.push(answer["error"]["message"].as_str().unwrap().replace(&*cwd.to_string_lossy(), "CWD"));
+    }
+    assert!(refusals.iter().all(|refusal| refusal == &refusals[0]), "{refusals:?}");
+    let servers = json!([{"name": "shell", "command": "/bin/sh", "args": [], "env": []}]);
+    client.request(2, "session/new", json!({"cwd": patchbay.workspace().join("below"), "mcpServers": servers}));
+    let session = client.answer()["result"]["sessionId"].as_str().unwrap().to_owned();
+    let shown = client.say(3, &session, json!([{"type": "text", "text": "say Hello."}]));
+    assert!(shown.contains("The MCP server 'shell' is left out"), "{shown}");
+    // A session elsewhere is neither listed nor opened nor deleted.
+    let made =
+        patchbay.run(&["exec", "--workspace", patchbay.folder().join("elsewhere").to_str().unwrap(), "say Secret."]);
+    assert_eq!(made.code, Some(0), "{made:?}");
+    let all = patchbay.run(&["sessions", "--all", "--json"]).out;
+    let hidden: Value = all
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .find(|row: &Value| row["workspace"].as_str().unwrap().ends_with("elsewhere"))
+        .unwrap();
+    let id = hidden["id"].as_str().unwrap();
+    let listed = client.call(4, "session/list", json!({}));
+    assert!(!listed.to_string().contains(id), "{listed}");
+    let answer = client.call(5, "session/load", json!({"sessionId": id, "cwd": hidden["workspace"], "mcpServers": []}));
+    assert_eq!(answer["error"]["code"], -32602, "{answer}");
+    assert!(client.call(6, "session/delete", json!({"sessionId": id}))["result"].is_object());
+    assert!(patchbay.run(&["sessions", "--all", "--json"]).out.contains(id));
 }

@@ -35,7 +35,10 @@ impl Serving {
         let config = patchbay.home().join("config/config.toml");
         let before = fs::read_to_string(&config).unwrap_or_default();
         if !before.contains("[serve]") {
-            let serve = format!("{before}\n[serve]\nlisten = \"127.0.0.1:0\"\n{settings}\n");
+            // JSON's strings are those of TOML.
+            let workspace = Value::from(patchbay.workspace().to_string_lossy());
+            let serve =
+                format!("{before}\n[serve]\nlisten = \"127.0.0.1:0\"\nworkspaces = [{workspace}]\n{settings}\n");
             patchbay.write("home/config/config.toml", serve);
         }
         let mut command = patchbay.command(&["serve"]);
@@ -46,10 +49,9 @@ impl Serving {
             output.read_line(&mut line).expect("a line");
             line.trim_end().to_owned()
         };
-        let (url, file) = (line(), line());
+        let url = line();
         let address = url.split_once("://").expect("a URL").1.to_owned();
-        let file = file.strip_prefix("The token is in ").expect("the file of the token");
-        let token = fs::read_to_string(file).expect("a token");
+        let token = fs::read_to_string(patchbay.home().join("state/serve.token")).expect("a token").trim().to_owned();
         Self { child, address, token }
     }
 

@@ -2,13 +2,14 @@
 //! tasks of sessions, in the order in which they came.
 
 mod methods;
+mod remote;
 mod servers;
 mod sessions;
 
 use std::{io, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
-use patchbay_session::Host;
+use patchbay_session::{Host, KeepSettings, SharedSessions};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     sync::mpsc,
@@ -16,7 +17,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    AcpOptions, capabilities,
+    AcpOptions, RemoteClient, capabilities,
     params::{CancelRequest, ClientCapabilities, Initialize},
 };
 use patchbay_jsonrpc::{
@@ -39,7 +40,9 @@ const FLUSHING: Duration = Duration::from_secs(2);
 
 /// The state of a connection.
 pub(crate) struct Connection {
-    host: Arc<Host>,
+    shared: Arc<SharedSessions>,
+    /// Who connects from elsewhere.
+    remote: Option<RemoteClient>,
     outbox: Outbox,
     client: Client,
     /// The requests of the client that have no answer yet.
@@ -59,8 +62,14 @@ where
 {
     let (outbox, writing) = Outbox::new(output);
     let writing = tokio::spawn(writing);
+    let shared = match &options.remote {
+        Some(remote) => Arc::clone(&remote.sessions),
+        // The client is the user's own editor: sessions end with it, and questions wait as long as it does.
+        None => SharedSessions::new(host, KeepSettings { idle: Duration::ZERO, question: Duration::MAX }),
+    };
     let connection = Arc::new(Connection {
-        host,
+        shared,
+        remote: options.remote,
         client: Client::new(outbox.clone()),
         outbox: outbox.clone(),
         requests: Default::default(),
@@ -70,7 +79,10 @@ where
         version: options.version.to_owned(),
     });
     let ended = serve(&connection, input, &options.stopped).await;
-    drop((connection, outbox));
+    drop(connection);
+    // Turns that go on may still have the way to this client.
+    outbox.close();
+    drop(outbox);
     let _ = tokio::time::timeout(FLUSHING, writing).await;
     ended
 }
@@ -111,9 +123,13 @@ async fn serve<R: AsyncRead + Unpin>(
 }
 
 impl Connection {
+    fn host(&self) -> &Arc<Host> {
+        self.shared.host()
+    }
+
     /// Stops all turns, closes all sessions and waits for the tasks.
     async fn end(&self) {
-        self.sessions.close_all().await;
+        self.sessions.close_all(self.remote.is_none()).await;
         self.tasks.close();
         self.tasks.wait().await;
     }
@@ -180,7 +196,7 @@ impl Connection {
 
     async fn initialize(&self, line: &[u8]) -> Result<serde_json::Value, RpcError> {
         let params: Initialize = params_of(line)?;
-        let result = capabilities::initialized(&self.host, &self.version).await;
+        let result = capabilities::initialized(self.host(), &self.version).await;
         *self.capabilities.lock() = Some(params.client_capabilities.unwrap_or_default());
         Ok(result)
     }

@@ -1,5 +1,5 @@
-//! The front for editors: the Agent Client Protocol, version 1, over standard input and output. It has no logic of its own; the
-//! session parses and runs each line. The binary calls [`serve`].
+//! The front for editors: the Agent Client Protocol, version 1, over standard input and output, or as lines that `serve` makes of
+//! WebSocket frames. It has no logic of its own; the session parses and runs each line. The binary calls [`serve`].
 //!
 //! - `errors`: the errors that the protocol adds to JSON-RPC, which is in the crate `jsonrpc`.
 //! - `params`: the parameters of the methods; `prompt`: the blocks of a prompt as a line with attachments.
@@ -20,23 +20,36 @@ mod params;
 mod prompt;
 mod session;
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
-use patchbay_session::Host;
+use patchbay_session::{ClientIdentity, Host, SharedSessions};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
 /// Options of the front for editors.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct AcpOptions<'a> {
     /// The version of the program, as clients show it.
     pub version: &'a str,
     /// Cancelled to end the connection, as the end of the input does.
     pub stopped: CancellationToken,
+    /// Who connects from elsewhere; `None` for an editor that started this process.
+    pub remote: Option<RemoteClient>,
+}
+
+/// A client that does not share this machine. Its sessions outlive the connection.
+#[derive(Clone)]
+pub struct RemoteClient {
+    /// The sessions of the process, which its other clients use as well.
+    pub sessions: Arc<SharedSessions>,
+    /// Whose client it is, and what it may do.
+    pub identity: ClientIdentity,
+    /// The folders in which its sessions may have their workspaces: canonical paths.
+    pub workspaces: Arc<[PathBuf]>,
 }
 
 /// Serves one client until it closes `input` or no longer reads `output`, or until it is stopped. Then all turns are stopped, and the
-/// sessions are closed with their MCP servers.
+/// sessions are closed with their MCP servers. A client from elsewhere only leaves its sessions.
 ///
 /// # Errors
 /// The stream `input` cannot be read.

@@ -16,7 +16,7 @@ use patchbay_events::EventLog;
 use patchbay_provider::{Choice, Selector};
 use patchbay_sandbox::ProgressSink;
 use patchbay_store::{BudgetSettings, Hold, ModelUsage, NewMessage};
-use patchbay_tools::{ApprovalSlot, EditorSlot, Tools};
+use patchbay_tools::{ApprovalSlot, Tools};
 use tokio::sync::OwnedMutexGuard;
 
 use crate::{
@@ -55,8 +55,6 @@ pub struct AgentPlace {
     pub principal: PrincipalId,
     /// Who answers questions about grants.
     pub approvals: ApprovalSlot,
-    /// The editor of the user, if a front provides one.
-    pub editor: EditorSlot,
 }
 
 /// The settings with which agents run.

@@ -12,7 +12,7 @@ use patchbay_sandbox::{Content, Inference, ProgressSink};
 use patchbay_skill::Snapshot;
 use patchbay_store::NewMessage;
 use patchbay_tools::{
-    CallContext, EffectFlag, Internal, OutsideTools, ResolvedTool, ResultRow, ToolError, ToolInvocation, Tools,
+    CallContext, Editor, EffectFlag, Internal, OutsideTools, ResolvedTool, ResultRow, ToolError, ToolInvocation, Tools,
 };
 use serde_json::{Value, json};
 
@@ -38,6 +38,7 @@ pub(crate) struct Toolbox {
     /// The tools that the agent does not have, for the room of their declarations.
     hidden: Vec<Arc<dyn Internal>>,
     outside: OutsideTools,
+    editor: Option<Arc<dyn Editor>>,
     shown: Arc<LastShown>,
 }
 
@@ -45,7 +46,7 @@ impl Toolbox {
     /// Returns the tools of a turn.
     pub(crate) fn of(tools: Arc<Tools>, turn: &Turn) -> Self {
         let Turn { snapshot, internal, outside, .. } = turn;
-        Self::new(tools, snapshot, internal.clone(), outside)
+        Self { editor: turn.editor.clone(), ..Self::new(tools, snapshot, internal.clone(), outside) }
     }
 
     /// Returns the tools of a turn: `internal` and `outside` in addition to those in `snapshot`.
@@ -65,7 +66,15 @@ impl Toolbox {
         add(FindSkills::over(snapshot).map(|tool| Arc::new(tool) as _));
         add(FindTools::over(&tools, deferred, snapshot, outside).map(|tool| Arc::new(tool) as _));
         add(CallTool::new().map(|tool| Arc::new(tool) as _));
-        Self { tools, snapshot: Arc::clone(snapshot), internal, hidden, outside: Arc::clone(outside), shown }
+        Self {
+            tools,
+            snapshot: Arc::clone(snapshot),
+            internal,
+            hidden,
+            outside: Arc::clone(outside),
+            editor: None,
+            shown,
+        }
     }
 
     /// Returns the tools shown to a model with a context window of `window` tokens.
@@ -93,7 +102,7 @@ impl Toolbox {
             inference: Some(inference),
             mode: place.approvals.mode().clone(),
             approvals: place.approvals.get(),
-            editor: place.editor.get(),
+            editor: self.editor.clone(),
             line: None,
             effect: EffectFlag::default(),
         })

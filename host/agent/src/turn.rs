@@ -13,7 +13,7 @@ use patchbay_core::{
 use patchbay_provider::{Choice, Completed, ModelInfo};
 use patchbay_skill::Snapshot;
 use patchbay_store::{Lineage, MessageRow as Row, NewMessage, RetainedAttachments, SessionChange};
-use patchbay_tools::{Internal, OutsideTools};
+use patchbay_tools::{Editor, Internal, OutsideTools};
 use serde_json::json;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
@@ -51,6 +51,8 @@ pub struct Turn {
     pub internal: Vec<Arc<dyn Internal>>,
     /// The tools outside of the sandbox that the model may call.
     pub outside: OutsideTools,
+    /// The editor of the client whose line began the turn, if it provides one.
+    pub editor: Option<Arc<dyn Editor>>,
     /// The cause that began the turn.
     pub cause: TurnCause,
     /// The number of the turn's first row, and the change committed with the final answer.

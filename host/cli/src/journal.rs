@@ -183,6 +183,9 @@ fn approval_object(approval: &RecordedApproval) -> serde_json::Value {
     if let Some(shown) = approval.shown {
         object["shown"] = shown.to_string().into();
     }
+    if let Some(client) = &approval.client {
+        object["client"] = text::clean_line(client).into();
+    }
     object
 }
 

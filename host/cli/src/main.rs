@@ -168,7 +168,7 @@ fn acp(record: bool, runtime: &tokio::runtime::Runtime) -> Result<ExitCode, CliE
         let (_watch, _refreshing) = (watch(&host), host.providers().keep_refreshed());
         let stopped = CancellationToken::new();
         signals::cancel_on_signal(stopped.clone(), true);
-        let options = patchbay_acp::AcpOptions { version: env!("CARGO_PKG_VERSION"), stopped };
+        let options = patchbay_acp::AcpOptions { version: env!("CARGO_PKG_VERSION"), stopped, remote: None };
         let served = patchbay_acp::serve(host, tokio::io::stdin(), tokio::io::stdout(), options).await;
         served.map_err(|error| CliError::new(Code::Internal, format!("standard input cannot be read: {error}.")))
     })?;

@@ -73,7 +73,6 @@ async fn list(store: &Store, as_json: bool) -> Result<(), CliError> {
 ///
 /// # Errors
 /// The database or the file could not be written.
-#[cfg_attr(not(test), expect(dead_code, reason = "`serve` calls it"))]
 pub(crate) async fn first(store: &Store, state: &Path) -> Result<Option<PathBuf>, CliError> {
     if !store.client_tokens().await?.is_empty() {
         return Ok(None);

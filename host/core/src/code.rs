@@ -241,6 +241,7 @@ codes! {
         PortUnusable = "port_unusable", "`patchbay mcp --http` or `patchbay serve` cannot listen on the port.";
         ServerUnreachable = "server_unreachable", "`patchbay acp --connect` has no connection to the server.";
         ServerRefused = "server_refused", "`patchbay acp --connect`: the server refuses the token, the workspace or the connection.";
+        ClientGone = "client_gone", "The client whose line runs has left; its files and terminals are out of reach. The turn goes on.";
         ClientProtocol = "client_protocol", "The client of `patchbay mcp` broke the protocol before it was connected.";
         Timeout = "timeout", "`exec` reached its time-out.";
         Internal = "internal", "A bug in Patchbay. Please report it.";

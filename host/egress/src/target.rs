@@ -249,6 +249,11 @@ impl CheckedTarget {
         Target::parse(self.url.join(written)?.as_str())
     }
 
+    /// Returns whether the request can reach public addresses alone.
+    pub fn is_public(&self) -> bool {
+        self.reach == AddressScope::Public
+    }
+
     pub(crate) fn url(&self) -> &Url {
         &self.url
     }

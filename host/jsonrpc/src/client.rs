@@ -50,11 +50,10 @@ impl Client {
         let (sender, answer) = oneshot::channel();
         self.open.waiting.lock().insert(id, sender);
         let _sent = SentRequest { client: self, id };
-        let left = || RpcError::invalid_request("the client has left.");
-        self.outbox.request(id, method, params).await.map_err(|_| left())?;
+        self.outbox.request(id, method, params).await.map_err(|_| RpcError::peer_left())?;
         let line = tokio::select! {
-            line = answer => line.map_err(|_| left())?,
-            () = self.outbox.closed() => return Err(left()),
+            line = answer => line.map_err(|_| RpcError::peer_left())?,
+            () = self.outbox.closed() => return Err(RpcError::peer_left()),
         };
         result_of(&line)
     }

@@ -137,6 +137,16 @@ impl RpcError {
         Self { data: Some(json!({ "code": code })), ..Self::new(-32603, message) }
     }
 
+    /// The peer left before it answered.
+    pub(crate) fn peer_left() -> Self {
+        Self { data: Some(json!({ "code": Code::ClientGone })), ..Self::new(-32600, "the client has left.") }
+    }
+
+    /// Returns whether the peer left before it answered. No peer can send this error.
+    pub fn is_peer_left(&self) -> bool {
+        *self == Self::peer_left()
+    }
+
     /// The request was given up.
     pub fn cancelled() -> Self {
         Self::new(-32800, "the request was cancelled.")

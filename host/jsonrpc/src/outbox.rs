@@ -46,14 +46,14 @@ struct OutgoingLine {
 }
 
 impl Outbox {
-    /// Returns a queue, and the future that writes queued lines to `output` until all senders are gone.
+    /// Returns a queue, and the future that writes queued lines to `output` until all senders are gone or it is closed.
     pub fn new<W: AsyncWrite + Unpin>(output: W) -> (Self, impl Future<Output = ()>) {
         let (sender, lines) = mpsc::channel(LINES);
         let (room, closed) = (Arc::new(Semaphore::new(BYTES as usize)), CancellationToken::new());
         let writes = Arc::new(AtomicU64::new(0));
         let outbox = Self { lines: sender, room, writes: Arc::clone(&writes), closed: closed.clone() };
         let writing = async move {
-            if let Err(error) = write_lines(lines, output, &writes).await {
+            if let Err(error) = write_lines(lines, output, &writes, &closed).await {
                 tracing::info!("the client does not read any more: {error}");
             }
             closed.cancel();
@@ -131,9 +131,19 @@ async fn write_lines<W: AsyncWrite + Unpin>(
     mut lines: mpsc::Receiver<OutgoingLine>,
     mut output: W,
     writes: &AtomicU64,
+    closed: &CancellationToken,
 ) -> std::io::Result<()> {
     let mut chunk = Vec::new();
-    while let Some(line) = lines.recv().await {
+    loop {
+        let line = tokio::select! {
+            biased;
+            line = lines.recv() => line,
+            () = closed.cancelled() => {
+                lines.close();
+                lines.recv().await
+            }
+        };
+        let Some(line) = line else { return Ok(()) };
         chunk.extend_from_slice(line.json.as_bytes());
         chunk.push(b'\n');
         // Each keeps its room until it is written.
@@ -151,7 +161,6 @@ async fn write_lines<W: AsyncWrite + Unpin>(
         chunk.clear();
         chunk.shrink_to(CHUNK);
     }
-    Ok(())
 }
 
 /// The requests of the client that have no answer yet.

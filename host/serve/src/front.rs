@@ -1,6 +1,6 @@
 //! One request: checked before its path is looked at, then routed. A request without a token gets the same bytes whatever it asks for.
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 use axum::{
     Extension, Router,
@@ -13,32 +13,52 @@ use axum::{
 use hyper::{body::Incoming, service::Service as _};
 use hyper_util::service::TowerToHyperService;
 use patchbay_mcp::server::{ActiveRequest, HostGate, Misdirected, OpenConnection, bearer_digest};
-use patchbay_session::Host;
+use patchbay_session::SharedSessions;
+use patchbay_store::ClientToken;
 use tokio_util::sync::CancellationToken;
 
-use crate::{ServeToken, Tokens, socket};
+use crate::socket;
 
 /// Answers the requests of all connections.
 pub(crate) struct ServeFront {
     gate: HostGate,
-    tokens: Arc<dyn Tokens>,
-    stopped: CancellationToken,
+    state: Arc<ServeState>,
     router: Router,
 }
 
 /// The state of all routes.
 pub(crate) struct ServeState {
-    pub(crate) host: Arc<Host>,
+    pub(crate) sessions: Arc<SharedSessions>,
+    /// The folders in which sessions may have their workspaces.
+    pub(crate) workspaces: Arc<[PathBuf]>,
     pub(crate) version: String,
     /// Cancelled when the server ends.
     pub(crate) stopped: CancellationToken,
 }
 
+impl ServeState {
+    /// Returns the token of a request, which is looked up each time.
+    async fn token(&self, head: &Parts) -> Option<ClientToken> {
+        let digest = bearer_digest(&head.headers)?;
+        match self.sessions.host().store().client_token(&digest).await {
+            Ok(Some(token)) => {
+                self.sessions.host().store().note_token_use(&token).await;
+                Some(token)
+            }
+            Ok(None) => None,
+            Err(error) => {
+                tracing::error!("a token cannot be looked up: {error}");
+                None
+            }
+        }
+    }
+}
+
 impl ServeFront {
-    pub(crate) fn new(gate: HostGate, tokens: Arc<dyn Tokens>, state: ServeState) -> Self {
-        let stopped = state.stopped.clone();
-        let router = Router::new().route("/acp", any(acp)).fallback(not_found).with_state(Arc::new(state));
-        Self { gate, tokens, stopped, router }
+    pub(crate) fn new(gate: HostGate, state: ServeState) -> Self {
+        let state = Arc::new(state);
+        let router = Router::new().route("/acp", any(acp)).fallback(not_found).with_state(Arc::clone(&state));
+        Self { gate, state, router }
     }
 
     /// Answers a request of `connection`. Nothing of its body is read before its token is checked.
@@ -50,11 +70,7 @@ impl ServeFront {
         if let Some(probed) = self.probe(&head) {
             return probed;
         }
-        let token = match bearer_digest(&head.headers) {
-            Some(digest) => self.tokens.find(digest).await,
-            None => None,
-        };
-        let Some(token) = token else { return no_token() };
+        let Some(token) = self.state.token(&head).await else { return no_token() };
         let active = Arc::new(connection.begin().await);
         let mut request = Request::from_parts(head, Body::new(body));
         request.extensions_mut().insert(token);
@@ -65,7 +81,7 @@ impl ServeFront {
 
     /// Answers the requests of supervisors, which need no token.
     fn probe(&self, head: &Parts) -> Option<Response<Body>> {
-        let is_draining = self.stopped.is_cancelled();
+        let is_draining = self.state.stopped.is_cancelled();
         match head.uri.path() {
             "/healthz" => Some(text(StatusCode::OK, "ok\n")),
             "/readyz" if is_draining => Some(text(StatusCode::SERVICE_UNAVAILABLE, "draining\n")),
@@ -77,7 +93,7 @@ impl ServeFront {
 
 async fn acp(
     State(state): State<Arc<ServeState>>,
-    Extension(token): Extension<ServeToken>,
+    Extension(token): Extension<ClientToken>,
     Extension(active): Extension<Arc<ActiveRequest>>,
     upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
 ) -> Response<Body> {

@@ -4,7 +4,6 @@
 //! - `server`: accepts connections, over TLS if configured, and drains them at the end.
 //! - `front`: checks each request before its path is looked at, then routes it.
 //! - `socket`: one WebSocket as the lines of the Agent Client Protocol.
-//! - `tokens`: who may connect, and the connections of each token.
 //!
 //! A peer without a token costs no more than a request's head. See `HEAD_BYTES`.
 
@@ -15,8 +14,6 @@ mod front;
 mod server;
 mod settings;
 mod socket;
-mod tokens;
 
 pub use server::{ServeError, Server};
 pub use settings::ServeSettings;
-pub use tokens::{ServeToken, Tokens};

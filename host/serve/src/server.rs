@@ -5,7 +5,7 @@ use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use patchbay_mcp::server::{ConnectionLimits, HostGate, OpenConnection, OpenConnections, TimedIo};
-use patchbay_session::Host;
+use patchbay_session::{Host, SharedSessions};
 use tokio::{
     net::{TcpListener, TcpStream},
     task::JoinSet,
@@ -13,7 +13,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    ServeSettings, Tokens,
+    ServeSettings,
     front::{ServeFront, ServeState},
 };
 
@@ -72,16 +72,27 @@ impl Server {
     }
 
     /// Answers requests until `stopped` is cancelled.
-    pub async fn run(self, host: Arc<Host>, tokens: Arc<dyn Tokens>, version: &str, stopped: CancellationToken) {
+    pub async fn run(self, host: Arc<Host>, version: &str, stopped: CancellationToken) {
         let own = [self.address.to_string(), format!("localhost:{}", self.address.port())];
         let gate = HostGate::new("http", own.into_iter().chain(self.settings.hosts.iter().cloned()).collect());
-        let state = ServeState { host, version: version.to_owned(), stopped: stopped.clone() };
-        let front = Arc::new(ServeFront::new(gate, tokens, state));
+        let sessions = SharedSessions::new(host, self.settings.keep());
+        let sweeping = tokio::spawn({
+            let (sessions, stopped) = (Arc::clone(&sessions), stopped.clone());
+            async move { sessions.sweep(stopped).await }
+        });
+        let workspaces = self.settings.workspace_folders().into();
+        let state = ServeState {
+            sessions: Arc::clone(&sessions),
+            workspaces,
+            version: version.to_owned(),
+            stopped: stopped.clone(),
+        };
+        let front = Arc::new(ServeFront::new(gate, state));
         let open = OpenConnections::new(CONNECTIONS);
         let mut connections = JoinSet::new();
         loop {
             tokio::select! {
-                () = stopped.cancelled() => return,
+                () = stopped.cancelled() => break,
                 Some(_) = connections.join_next() => {}
                 accepted = accept(&self.listener, &open) => {
                     let Some((stream, connection)) = accepted else { continue };
@@ -89,6 +100,8 @@ impl Server {
                 }
             }
         }
+        let _ = sweeping.await;
+        sessions.close_all().await;
     }
 }
 

@@ -8,15 +8,17 @@ use futures_util::{
     stream::{SplitSink, SplitStream},
 };
 use parking_lot::Mutex;
-use patchbay_acp::AcpOptions;
+use patchbay_acp::{AcpOptions, RemoteClient};
 use patchbay_jsonrpc::{BoundedLines, ReadLine};
+use patchbay_session::ClientIdentity;
+use patchbay_store::ClientToken;
 use tokio::{
     io::{AsyncRead, AsyncWrite, AsyncWriteExt as _},
     time::{Instant, MissedTickBehavior, interval_at, timeout},
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::{ServeToken, front::ServeState};
+use crate::front::ServeState;
 
 /// Limit of a message in bytes, and of a frame: clients send a message as one frame.
 const MESSAGE_BYTES: usize = 64 << 20;
@@ -65,16 +67,20 @@ pub(crate) fn configured(upgrade: WebSocketUpgrade) -> WebSocketUpgrade {
 }
 
 /// Serves one client until it leaves or the server ends.
-pub(crate) async fn serve(socket: WebSocket, state: &ServeState, token: &ServeToken) {
+pub(crate) async fn serve(socket: WebSocket, state: &ServeState, token: &ClientToken) {
     let (near, far) = tokio::io::duplex(BUFFER_BYTES);
     let (sent, mut received) = tokio::io::split(near);
     let (input, output) = tokio::io::split(far);
     let (sink, stream) = socket.split();
     let (over, ended) = (CancellationToken::new(), Mutex::new(SocketEnd::Restart));
-    let options = AcpOptions { version: &state.version, stopped: state.stopped.clone() };
-    tracing::debug!(token = token.name, "a client has connected");
+    let identity = ClientIdentity { name: token.name.as_str().into(), may: token.may };
+    let (sessions, workspaces) = (Arc::clone(&state.sessions), Arc::clone(&state.workspaces));
+    let remote = Some(RemoteClient { sessions, identity, workspaces });
+    let options = AcpOptions { version: &state.version, stopped: state.stopped.clone(), remote };
+    let host = Arc::clone(state.sessions.host());
+    tracing::debug!(token = token.name.as_str(), "a client has connected");
     let serving = async {
-        if let Err(error) = patchbay_acp::serve(Arc::clone(&state.host), input, output, options).await {
+        if let Err(error) = patchbay_acp::serve(host, input, output, options).await {
             tracing::debug!("a client's messages cannot be read: {error}");
         }
         over.cancel();

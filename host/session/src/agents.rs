@@ -7,7 +7,7 @@ use patchbay_agent::{Agent, AgentPlace, AgentSettings, Chosen, Model, Requests, 
 use patchbay_core::{AgentId, PrincipalId};
 use patchbay_events::EventLog;
 use patchbay_store::{AgentRow, Hold};
-use patchbay_tools::{ApprovalSlot, EditorSlot, Tools};
+use patchbay_tools::{ApprovalSlot, Tools};
 
 /// The living agents of a session by id, their order, and the agent in view.
 pub(crate) struct Agents {
@@ -77,7 +77,6 @@ pub(crate) struct AgentFactory {
     pub(crate) workspace: String,
     pub(crate) principal: PrincipalId,
     pub(crate) approvals: ApprovalSlot,
-    pub(crate) editor: EditorSlot,
     pub(crate) requests: Arc<Requests>,
     pub(crate) results: Arc<ResultRoom>,
     pub(crate) log: Arc<EventLog>,
@@ -124,7 +123,6 @@ impl AgentFactory {
             workspace: self.workspace.clone(),
             principal: self.principal.clone(),
             approvals: self.approvals.clone(),
-            editor: self.editor.clone(),
         };
         let (log, model, tools) = (Arc::clone(&self.log), Arc::clone(&self.model), Arc::clone(&self.tools));
         Agent::new(place, log, model, tools, self.settings.clone(), chosen, tokens)

@@ -111,7 +111,7 @@ impl Session {
 
     /// Returns the tools of the snapshot's skills, then those outside of the sandbox that are there already.
     async fn suggested_tools(&self) -> Vec<Suggestion> {
-        let (snapshot, outside) = (self.snapshot(), self.outside_now().await);
+        let (snapshot, outside) = (self.snapshot(), self.outside_now(&self.front()).await);
         let skills = snapshot.skills().filter(|skill| skill.manifest.audience.menus);
         let of_skill = |skill: &Skill| -> Vec<(String, String)> {
             let named = |tool: &ToolSpec| (format!("{}__{}", skill.name, tool.name), tool.description.clone());

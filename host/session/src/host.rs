@@ -7,6 +7,7 @@ use std::{
     thread,
 };
 
+use parking_lot::Mutex;
 use patchbay_agent::AgentSettings;
 use patchbay_core::{AgentId, Name, SessionId, text};
 use patchbay_egress::{CredentialConfig, Credentials, Egress, EgressLimits, Scrub, Secrets};
@@ -159,6 +160,10 @@ impl Config {
     }
 }
 
+/// The open sessions of a process. The inner lock is held while a session is resumed: concurrent callers must get the same session,
+/// and those of other sessions do not wait.
+pub(crate) type HostSessions = Mutex<HashMap<SessionId, Arc<tokio::sync::Mutex<Weak<Session>>>>>;
+
 /// The state that all sessions of a process share.
 pub struct Host {
     pub(crate) paths: Paths,
@@ -175,9 +180,8 @@ pub struct Host {
     pub(crate) servers: Arc<ServerParts>,
     kv: KvStore,
     records: bool,
-    /// The open sessions of this process. The lock is held while a session is resumed: concurrent
-    /// callers must get the same session.
-    pub(crate) open: tokio::sync::Mutex<HashMap<SessionId, Weak<Session>>>,
+    /// The open sessions of this process.
+    pub(crate) open: HostSessions,
 }
 
 impl Host {

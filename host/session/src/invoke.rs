@@ -62,7 +62,7 @@ async fn dispatch(line: &LineContext, skill: &Skill, input: &str, command: &str)
         Ok(input) => input,
         Err(error) => return error.into(),
     };
-    let outside = session.outside_for(skill, line.agent.id()).await;
+    let outside = session.outside_for(skill, line.agent.id(), &line.client).await;
     // The line as typed, except for white space around the input.
     let typed = format!("{command} {typed}").trim_end().to_owned();
     call(line, ResolvedTool::Skill(found), &input, outside, typed).await
@@ -90,7 +90,7 @@ pub(crate) async fn call(
         inference: Some(line.inference()),
         mode: session.approvals.mode().clone(),
         approvals: session.approvals.get(),
-        editor: session.editor.get(),
+        editor: line.client.editor.clone(),
         line: Some(typed),
         effect: line.effect.clone(),
     });
@@ -125,7 +125,7 @@ async fn instruct(line: &LineContext, skill: &Skill, input: &str) -> Effect {
         Ok(instructions) => instructions,
         Err(error) => return Outcome::error(error.code(), error).into(),
     };
-    let outside = if has_tools(skill) { session.outside_now().await } else { OutsideTools::default() };
+    let outside = if has_tools(skill) { session.outside_now(&line.client).await } else { OutsideTools::default() };
     let internal = session.tree_tools(&line.agent);
     instructions += &line.agent.skill_supplement(&state.snapshot, internal, &outside, skill).await;
     let version = state.snapshot.version();

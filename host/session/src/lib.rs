@@ -42,6 +42,7 @@ mod attach;
 mod building;
 mod builtin;
 mod change_sets;
+mod clients;
 mod commands;
 mod complete;
 mod error;
@@ -106,6 +107,7 @@ pub use patchbay_tools::{
 };
 
 pub use builtin::specs;
+pub use clients::{KeepSettings, OpenQuestion, Seat, SeatEvent, SharedSession, SharedSessions};
 pub use commands::CommandInfo;
 pub use complete::Suggestion;
 pub use error::SessionError;
@@ -114,6 +116,7 @@ pub use explain::{Explanation, Fate, Verdict};
 pub use host::{BundledSkills, Config, Host, Paths};
 pub use installed::{InstalledSkill, InstalledSkills};
 pub use line::{
+    client::{ClientIdentity, LineClient},
     input::{LineInput, NewAttachment},
     queue::{QueueView, QueuedLine, check_room as check_queue_room},
     submitted::Submitted,

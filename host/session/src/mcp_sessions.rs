@@ -148,7 +148,7 @@ impl McpSession {
         let id = CallId::of_line(self.session.host.store.source().line_id());
         let invocation = ToolInvocation::new(id, tool, &input);
         self.session.keep_files_for(skill, self.session.view()).await;
-        let outside = self.session.outside_for(skill, self.session.view()).await;
+        let outside = self.session.outside_for(skill, self.session.view(), &self.session.front()).await;
         self.session.host.tools.run(&self.context(asker, progress, outside), invocation).await.result
     }
 }

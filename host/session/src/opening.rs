@@ -1,9 +1,6 @@
 //! Creates and resumes sessions, and starts what serves them in the background.
 
-use std::{
-    path::Path,
-    sync::{Arc, Weak},
-};
+use std::{path::Path, sync::Arc};
 
 use patchbay_core::{AgentId, PrincipalId, SessionId};
 use patchbay_policy::quoted_folder;
@@ -58,7 +55,7 @@ impl Host {
             start_notices: moved.into_iter().chain(self.home_notice(&workspace).await?).chain(unused).collect(),
         };
         let session = self.start_session(opened, lock)?;
-        self.open.lock().await.insert(id, Arc::downgrade(&session));
+        self.open.lock().insert(id, Arc::new(tokio::sync::Mutex::new(Arc::downgrade(&session))));
         Ok(session)
     }
 
@@ -69,16 +66,30 @@ impl Host {
     /// # Errors
     /// [`SessionError`] if the session does not exist, is in use by another process, or has damaged rows.
     pub async fn resume(self: &Arc<Self>, id: SessionId) -> Result<Arc<Session>, SessionError> {
-        let mut open = self.open.lock().await;
-        open.retain(|_, session| session.strong_count() > 0);
-        match open.get(&id).and_then(Weak::upgrade) {
+        let place = {
+            let mut open = self.open.lock();
+            // One that is being resumed is kept.
+            open.retain(|_, place| {
+                Arc::strong_count(place) > 1 || place.try_lock().is_ok_and(|open| open.strong_count() > 0)
+            });
+            Arc::clone(open.entry(id).or_default())
+        };
+        let mut open = place.lock().await;
+        match open.upgrade() {
             Some(session) if !session.is_closing() => return Ok(session),
             Some(session) => session.close().await,
             None => {}
         }
         let session = self.open_stored(id).await?;
-        open.insert(id, Arc::downgrade(&session));
+        *open = Arc::downgrade(&session);
         Ok(session)
+    }
+
+    /// Returns the session `id` if it is open in this process.
+    pub(crate) async fn open_session(&self, id: SessionId) -> Option<Arc<Session>> {
+        let place = self.open.lock().get(&id).cloned()?;
+        let open = place.lock().await;
+        open.upgrade()
     }
 
     /// Opens a stored session that is not open in this process.

@@ -16,7 +16,7 @@ pub(crate) fn notify_when_full(host: &Arc<Host>, recorder: &Recorder) {
         // The last call may end outside of the runtime, when the process does.
         let (Some(host), Ok(runtime)) = (host.upgrade(), Handle::try_current()) else { return };
         runtime.spawn(async move {
-            let session = host.open.lock().await.get(&id).and_then(std::sync::Weak::upgrade);
+            let session = host.open_session(id).await;
             if let Some(session) = session {
                 let most = SESSION_BYTES >> 20;
                 session.notify(&format!(

@@ -15,7 +15,7 @@ use patchbay_policy::Capability;
 use patchbay_provider::Choice;
 use patchbay_skill::{Skill, Snapshot};
 use patchbay_store::{AgentRow, Hold, SessionRow, StoreError};
-use patchbay_tools::{ApprovalSlot, Approver, Editor, EditorSlot, Mode, OutsideTool, OutsideTools};
+use patchbay_tools::{ApprovalSlot, Approver, Editor, Mode, OutsideTool, OutsideTools};
 use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -25,6 +25,7 @@ use crate::{
     agents::{AgentFactory, AgentParts, Agents},
     gathering::Gathering,
     line::capture::Captures,
+    line::client::LineClient,
     line::moves::{BehindMove, ViewMoves},
     line::order::CommandOrder,
     line::queue::{IdleAgents, LineQueue, StopScope},
@@ -41,9 +42,8 @@ pub struct Session {
     /// The user that it belongs to.
     pub(crate) owner: PrincipalId,
     pub(crate) approvals: ApprovalSlot,
-    pub(crate) editor: EditorSlot,
-    /// The tools that the front offers.
-    front_tools: Mutex<OutsideTools>,
+    /// The front of the process, for lines that name no client and for turns that no line began.
+    front: Mutex<Arc<LineClient>>,
     servers: SessionServers,
     /// The notices that fronts show at the start.
     pub(crate) start_notices: Vec<String>,
@@ -117,13 +117,12 @@ impl Session {
         let requests = Requests::new(limits.concurrent_requests, limits.tree_requests);
         let results = ResultRoom::new(limits.result_bytes);
         let log = EventLog::new(hold.clone(), host.store.clone(), last_seq, budget, Broadcast::default());
-        let (approvals, editor) = (ApprovalSlot::default(), EditorSlot::default());
+        let approvals = ApprovalSlot::default();
         let factory = AgentFactory {
             hold,
             workspace: row.workspace.clone(),
             principal: row.owner.clone(),
             approvals: approvals.clone(),
-            editor: editor.clone(),
             requests: Arc::clone(&requests),
             results: Arc::clone(&results),
             log: Arc::clone(&log),
@@ -155,8 +154,7 @@ impl Session {
             workspace: row.workspace,
             owner: row.owner,
             approvals,
-            editor,
-            front_tools: Mutex::default(),
+            front: Mutex::default(),
             servers,
             start_notices,
             is_resumed: opened.is_resumed,
@@ -255,18 +253,18 @@ impl Session {
     /// Sets the editor through which skills that change files read and write, from the next call on.
     /// Without one, they use the disk.
     pub fn set_editor(&self, editor: Arc<dyn Editor>) {
-        self.editor.set(editor);
+        Arc::make_mut(&mut *self.front.lock()).editor = Some(editor);
     }
 
-    /// Returns the editor that was set.
-    pub fn editor(&self) -> Option<Arc<dyn Editor>> {
-        self.editor.get()
+    /// Returns the front of the process, as it is now.
+    pub fn front(&self) -> Arc<LineClient> {
+        Arc::clone(&self.front.lock())
     }
 
     /// Sets the tools that the front itself offers to models and skills, in place of those that it offered before. A turn that
     /// runs keeps the tools with which it began.
     pub fn set_front_tools(&self, tools: impl IntoIterator<Item = Arc<dyn OutsideTool>>) {
-        *self.front_tools.lock() = tools.into_iter().collect();
+        Arc::make_mut(&mut *self.front.lock()).tools = tools.into_iter().collect();
     }
 
     /// Sets the MCP servers that the client names, in place of those that it named before. They start when a turn first needs
@@ -276,27 +274,23 @@ impl Session {
     }
 
     /// Returns the tools outside of the sandbox for a turn. Starts MCP servers, and publishes a notice of those that are not there.
-    pub(crate) async fn outside_for_turn(&self, agent: AgentId) -> OutsideTools {
+    pub(crate) async fn outside_for_turn(&self, agent: AgentId, client: &LineClient) -> OutsideTools {
         let (served, notices) = self.servers.for_turn().await;
         for text in notices {
             self.log.publish(agent, EventKind::Notice { text });
         }
-        self.with_front_tools(&served)
+        with_client_tools(client, &served)
     }
 
     /// Returns the tools outside of the sandbox that are there without starting anything.
-    pub(crate) async fn outside_now(&self) -> OutsideTools {
-        self.with_front_tools(&self.servers.running().await)
+    pub(crate) async fn outside_now(&self, client: &LineClient) -> OutsideTools {
+        with_client_tools(client, &self.servers.running().await)
     }
 
     /// Returns the tools outside of the sandbox for a command that calls a tool of `skill`.
-    pub(crate) async fn outside_for(&self, skill: &Skill, agent: AgentId) -> OutsideTools {
+    pub(crate) async fn outside_for(&self, skill: &Skill, agent: AgentId, client: &LineClient) -> OutsideTools {
         let calls_tools = skill.manifest.capabilities.iter().any(|asked| asked.capability == Capability::Tools);
-        if calls_tools { self.outside_for_turn(agent).await } else { OutsideTools::default() }
-    }
-
-    fn with_front_tools(&self, served: &OutsideTools) -> OutsideTools {
-        self.front_tools.lock().iter().chain(served.iter()).cloned().collect()
+        if calls_tools { self.outside_for_turn(agent, client).await } else { OutsideTools::default() }
     }
 
     /// Closes the session: rejects new lines, stops running ones, waits until their results are committed, ends its MCP
@@ -318,7 +312,7 @@ impl Session {
     }
 
     /// Returns whether [`Session::close`] has been called.
-    pub(crate) fn is_closing(&self) -> bool {
+    pub fn is_closing(&self) -> bool {
         self.lines.closing().is_cancelled()
     }
 
@@ -361,6 +355,10 @@ impl Session {
     pub(crate) fn change_state(&self, change: impl FnOnce(&mut SessionState)) {
         change(&mut self.state.lock());
     }
+}
+
+fn with_client_tools(client: &LineClient, served: &OutsideTools) -> OutsideTools {
+    client.tools.iter().chain(served.iter()).cloned().collect()
 }
 
 /// Makes the stored agents of a session, with `view` in view. `rows` has the root first, and parents before their children.

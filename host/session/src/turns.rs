@@ -12,6 +12,7 @@ use tracing::Instrument as _;
 use crate::{
     Session,
     gathering::MissingReport,
+    line::client::LineClient,
     line::queue::{JoinedLines, LineTurn, StopScope},
     recovery,
     session::SessionState,
@@ -41,12 +42,14 @@ pub(crate) struct RunningTurn {
     pub(crate) answers: u32,
     /// The report to the agent's parent; `None` if the turn is not reported.
     pub(crate) missing: Option<MissingReport>,
+    /// The client whose line began it, or the front of the process.
+    pub(crate) client: Arc<LineClient>,
 }
 
 impl Session {
     /// Runs a turn to its end and commits how it ended. A stopped turn keeps the partial answer.
     pub(crate) async fn run_turn(self: &Arc<Self>, turn: RunningTurn) -> Outcome {
-        let RunningTurn { agent, right, stop, cause, ending, answers, missing } = turn;
+        let RunningTurn { agent, right, stop, cause, ending, answers, missing, client } = turn;
         let id = agent.id();
         self.log().publish(id, EventKind::TurnBegan { turn: ending.began, cause });
         self.running_turns.lock().insert(id, stop.clone());
@@ -55,10 +58,14 @@ impl Session {
             stop.cancel();
         }
         stop.run_until_cancelled(self.keep_skill_files(id)).await;
-        let outside = stop.run_until_cancelled(self.outside_for_turn(id)).await.unwrap_or_default();
+        let outside = stop.run_until_cancelled(self.outside_for_turn(id, &client)).await.unwrap_or_default();
         let lines = JoinedLines::new(&self.queue, id, ending.began, stop.clone());
         let joins = Some(lines.message_join());
-        let turn = Turn { joins, ..self.turn(&agent, cause, ending.clone(), answers, stop, outside) };
+        let turn = Turn {
+            joins,
+            editor: client.editor.clone(),
+            ..self.turn(&agent, cause, ending.clone(), answers, stop, outside)
+        };
         let span = tracing::info_span!("turn", agent = %id, began = ending.began);
         let mut outcome = agent.run(&turn).instrument(span).await;
         self.running_turns.lock().remove(&id);
@@ -108,6 +115,7 @@ impl Session {
             surroundings: persona.surroundings.clone(),
             internal: self.tree_tools(agent),
             outside,
+            editor: None,
             snapshot,
             cause,
             ending,
@@ -130,6 +138,13 @@ impl Session {
         let mut change = SessionChange { messages: vec![notice], requires_alive: vec![id], ..SessionChange::default() };
         ending.failed(outcome, &last, &mut change);
         self.log().commit(change, || {}).await
+    }
+
+    /// Adds a row that the user reads and no model.
+    pub(crate) async fn add_notice(&self, agent: AgentId, content: String) -> Result<(), StoreError> {
+        let data = Some(serde_json::json!({ "host": true }));
+        let notice = NewMessage { agent, kind: MessageKind::Notice, content, data };
+        self.log().commit(SessionChange { messages: vec![notice], ..SessionChange::default() }, || {}).await.map(drop)
     }
 
     /// Stops the turn of the agent in view. What came is kept. The agent begins no turn by itself until the user's next message

@@ -160,8 +160,9 @@ impl Session {
             }],
             ..SessionChange::default()
         };
+        let client = self.front();
         if cause == TurnCause::Mail || self.began(&agent, change).await {
-            self.run_turn(RunningTurn { agent, right, stop, cause, ending, answers: 0, missing }).await;
+            self.run_turn(RunningTurn { agent, right, stop, cause, ending, answers: 0, missing, client }).await;
         }
     }
 

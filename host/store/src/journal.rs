@@ -139,6 +139,9 @@ pub struct RecordedApproval {
     pub shown: Option<Digest>,
     /// The user: `person` or `person:ID`.
     pub by: String,
+    /// The name of the token whose client answered; `None` for the front of the process itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<String>,
 }
 
 /// A stored row of the journal.

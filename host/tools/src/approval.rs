@@ -261,7 +261,7 @@ impl Approvals {
             answer = self.shared_answer(&question) => Err(answer),
             asked = asked => asked,
         };
-        let (_room, PersonAnswer { approval, said }) = match asked {
+        let (_room, PersonAnswer { approval, said, client }) = match asked {
             Ok(asked) => asked,
             Err(answer) => return Ok(answer.into()),
         };
@@ -282,7 +282,7 @@ impl Approvals {
         };
         // Before the room is free: the next question that waits for it reads the answer.
         self.answers.send_modify(|answers| answers.add(&question, approval));
-        Ok(PersonAnswer { approval, said })
+        Ok(PersonAnswer { approval, said, client })
     }
 
     /// Waits until another question's answer applies to `question`.

@@ -118,6 +118,7 @@ impl PersonAccess<'_> {
             answer: answer.approval.as_str().to_owned(),
             shown: Some(shown),
             by: context.principal.to_string(),
+            client: answer.client,
         });
         Ok(())
     }

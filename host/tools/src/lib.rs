@@ -80,7 +80,7 @@ pub use act::Act;
 pub use approval::{ApprovalSlot, Approvals, Approver, Asked};
 pub use call::{CallContext, EffectFlag, ResolvedTool, SkillTool, ToolInvocation};
 pub use describe::{DescribeOutcome, Described, Group, blocked_problem, describe_component};
-pub use editor::{Editor, EditorSlot};
+pub use editor::Editor;
 pub use error::ToolError;
 pub use file_diff::{DiffLine, FileDiff};
 pub use foreseen::http_capability;

@@ -266,6 +266,9 @@ pub enum OutsideError {
     /// The source of the tool is not there, or went away.
     #[error("{0}")]
     Unavailable(String),
+    /// The client that offers the tool has left.
+    #[error("the client that it runs in has left")]
+    ClientGone,
     /// The source broke its protocol.
     #[error("the answer is invalid: {0}")]
     InvalidAnswer(String),
@@ -312,6 +315,7 @@ impl OutsideError {
         match self {
             Self::Failed(_) => Code::ToolFailed,
             Self::Unavailable(_) => Code::Unavailable,
+            Self::ClientGone => Code::ClientGone,
             Self::InvalidAnswer(_) => Code::InvalidOutput,
             Self::Time { .. } => Code::LimitTime,
             Self::Input { .. } | Self::Question { .. } => Code::LimitInput,

@@ -327,6 +327,8 @@ pub struct PersonAnswer {
     pub approval: Approval,
     /// Why the answer is no, cleaned, at most [`PersonAnswer::SAID`] characters. The model reads it.
     pub said: Option<String>,
+    /// The name of the client that answered; `None` for the front of the process itself, and for an earlier answer.
+    pub client: Option<String>,
 }
 
 impl PersonAnswer {
@@ -336,13 +338,13 @@ impl PersonAnswer {
     /// Returns a no with the user's reason `why`; white space alone does not count.
     pub fn no(why: &str) -> Self {
         let said = text::excerpt(why.trim(), Self::SAID);
-        Self { approval: Approval::No, said: (!said.is_empty()).then_some(said) }
+        Self { said: (!said.is_empty()).then_some(said), ..Approval::No.into() }
     }
 }
 
 impl From<Approval> for PersonAnswer {
     fn from(approval: Approval) -> Self {
-        Self { approval, said: None }
+        Self { approval, said: None, client: None }
     }
 }
 

@@ -4,12 +4,12 @@ use std::{path::Path, sync::Arc};
 
 use jiff::Timestamp;
 use patchbay_core::{Code, SessionId};
-use patchbay_session::{Session, SessionError, workspace_path};
+use patchbay_session::{Seat, SessionError, workspace_path};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::{Connection, servers::servers};
+use super::{Connection, servers::NamedServers};
 use crate::{
     errors,
     params::{ListSessions, LoadSession, NewSession, OfSession, Prompt, SetConfigOption},
@@ -117,23 +117,22 @@ impl Connection {
 
     async fn new_session(self: Arc<Self>, responder: Responder, params: NewSession) {
         let opened = async {
-            let workspace = absolute(&params.cwd)?;
-            let servers = servers(params.mcp_servers)?;
+            let workspace = self.workspace(&params.cwd)?;
+            let servers = self.servers(params.mcp_servers)?;
             let room = self.sessions.take_room()?;
-            let session = self.host.new_session(workspace).await.map_err(session_error)?;
-            session.connect_mcp(servers);
-            Ok((session, room))
+            let seat = self.shared.create(&workspace, self.identity()).await.map_err(session_error)?;
+            Ok((seat, servers, room))
         };
         match opened.await {
-            Ok((session, room)) => self.start(session, Some(room), responder, Opening::New).await,
+            Ok((seat, servers, room)) => self.start(seat, servers, Some(room), responder, Opening::New).await,
             Err(error) => responder.respond(Err(error)).await,
         }
     }
 
     async fn open_session(self: Arc<Self>, responder: Responder, params: LoadSession, opening: Opening) {
         let opened = async {
-            let workspace = absolute(&params.cwd)?;
-            let servers = servers(params.mcp_servers)?;
+            let workspace = self.workspace(&params.cwd)?;
+            let servers = self.servers(params.mcp_servers)?;
             let id: SessionId = params.session_id.parse().map_err(|_| errors::session_not_found(&params.session_id))?;
             if let Some(handle) = self.sessions.closing(id) {
                 // The client has not waited for the answer to `session/close`.
@@ -143,13 +142,12 @@ impl Connection {
                 Some(_) => None,
                 None => Some(self.sessions.take_room()?),
             };
-            self.check_workspace(id, workspace).await?;
-            let session = self.host.resume(id).await.map_err(session_error)?;
-            session.connect_mcp(servers);
-            Ok((session, room))
+            self.check_workspace(id, &workspace).await?;
+            let seat = self.shared.open(id, self.identity()).await.map_err(session_error)?;
+            Ok((seat, servers, room))
         };
         match opened.await {
-            Ok((session, room)) => self.start(session, room, responder, opening).await,
+            Ok((seat, servers, room)) => self.start(seat, servers, room, responder, opening).await,
             Err(error) => responder.respond(Err(error)).await,
         }
     }
@@ -157,32 +155,39 @@ impl Connection {
     /// Passes a session to its task, which answers the request. A session that is open already keeps its task.
     async fn start(
         &self,
-        session: Arc<Session>,
+        seat: Seat,
+        servers: NamedServers,
         room: Option<OwnedSemaphorePermit>,
         responder: Responder,
         opening: Opening,
     ) {
+        let session = Arc::clone(seat.shared().session());
+        // Those that another client from elsewhere has named stay.
+        if self.remote.is_none() || !servers.used.is_empty() {
+            session.connect_mcp(servers.used);
+        }
         let capabilities = self.capabilities.lock().clone().unwrap_or_default();
         let started = self.sessions.get_or_open(&session, room, || {
-            SessionTask::new(Arc::clone(&session), self.outbox.clone(), self.client.clone(), &capabilities)
+            SessionTask::new(seat, self.outbox.clone(), self.client.clone(), &capabilities)
         });
         let (handle, task) = match started {
             Ok(started) => started,
             Err(error) => return responder.respond(Err(error)).await,
         };
         if let Some(task) = task {
-            let sessions = self.sessions.clone();
+            let (sessions, shared) = (self.sessions.clone(), Arc::clone(&self.shared));
             self.tasks.spawn(async move {
                 task.run().await;
                 sessions.remove(&session);
+                shared.forget_closed();
             });
         }
-        handle.opened(responder, opening).await;
+        handle.opened(responder, opening, servers.left_out).await;
     }
 
     /// Checks that the client means the workspace of the session: tools work there, wherever the client's window is.
     async fn check_workspace(&self, id: SessionId, cwd: &Path) -> Result<(), RpcError> {
-        let session = self.host.store().session(id).await.map_err(|error| session_error(error.into()))?;
+        let session = self.host().store().session(id).await.map_err(|error| session_error(error.into()))?;
         match workspace_path(cwd) {
             Ok(workspace) if workspace == session.workspace => Ok(()),
             // The folder of a session may be gone; its conversation can still be read.
@@ -199,18 +204,18 @@ impl Connection {
             None => 0,
             Some(cursor) => cursor.parse::<usize>().map_err(|_| RpcError::invalid_params("unknown cursor."))?,
         };
-        let cwd = params.cwd.as_deref().map(absolute).transpose()?;
-        let cwd = cwd.map(|cwd| workspace_path(cwd).unwrap_or_else(|_| cwd.to_string_lossy().into_owned()));
-        let mut sessions = self.host.store().sessions().await.map_err(|error| session_error(error.into()))?;
+        let cwd = params.cwd.as_deref().map(|cwd| self.workspace(cwd)).transpose()?;
+        let cwd = cwd.map(|cwd| workspace_path(&cwd).unwrap_or_else(|_| cwd.to_string_lossy().into_owned()));
+        let mut sessions = self.host().store().sessions().await.map_err(|error| session_error(error.into()))?;
         // Editors make a session for each window and thread, even for those in which nothing is said.
-        sessions.retain(|session| session.messages > 0);
+        sessions.retain(|session| session.messages > 0 && self.may_use(&session.workspace));
         if let Some(cwd) = cwd {
             sessions.retain(|session| session.workspace == cwd);
         }
         let more = sessions.len() > first.saturating_add(PAGE);
         let mut listed = Vec::new();
         for session in sessions.into_iter().skip(first).take(PAGE) {
-            let title = self.host.first_words(session.id, TITLE).await.map_err(session_error)?;
+            let title = self.host().first_words(session.id, TITLE).await.map_err(session_error)?;
             let updated = Timestamp::from_second(session.used_at).unwrap_or_default();
             listed.push(json!({
                 "sessionId": session.id.to_string(),
@@ -230,7 +235,13 @@ impl Connection {
             if let Some(handle) = self.sessions.begin_close(id).or_else(|| self.sessions.closing(id)) {
                 handle.close().await;
             }
-            match self.host.remove_session(id).await {
+            if self.remote.is_some() {
+                match self.host().store().session(id).await {
+                    Ok(session) if self.may_use(&session.workspace) => self.shared.close(id).await,
+                    _ => return Ok(json!({})),
+                }
+            }
+            match self.host().remove_session(id).await {
                 Err(error) if error.code() != Code::SessionNotFound => Err(session_error(error)),
                 _ => Ok(json!({})),
             }
@@ -244,12 +255,6 @@ fn value(SetConfigOption { value, .. }: SetConfigOption) -> Result<String, RpcEr
     let too_long =
         || RpcError::invalid_params(format_args!("a value is over {OPTION_VALUE} bytes; use one of the choices."));
     if value.len() <= OPTION_VALUE { Ok(value) } else { Err(too_long()) }
-}
-
-/// Returns a path that is absolute.
-fn absolute(path: &str) -> Result<&Path, RpcError> {
-    let path = Path::new(path);
-    if path.is_absolute() { Ok(path) } else { Err(RpcError::invalid_params("cwd is not an absolute path.")) }
 }
 
 /// Returns the error of a session that cannot be opened, with its stable code.

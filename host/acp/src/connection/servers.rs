@@ -8,12 +8,34 @@ use patchbay_jsonrpc::RpcError;
 /// Length limit of a server's name, in bytes.
 const NAME: usize = 128;
 
-/// Returns the servers of the client.
+/// The servers that a client names.
+pub(super) struct NamedServers {
+    pub(super) used: Vec<ClientServer>,
+    /// A line about each one that is left out.
+    pub(super) left_out: Vec<String>,
+}
+
+/// Returns the servers of a client.
 ///
 /// # Errors
 /// Which server is not one, without its values.
 pub(super) fn servers(named: Option<Bounded<NamedServer, 64>>) -> Result<Vec<ClientServer>, RpcError> {
     named.into_iter().flat_map(|Bounded(servers)| servers).map(server).collect()
+}
+
+/// Leaves out what a client from elsewhere may not have: programs, which would run on this machine, and addresses that only this
+/// machine reaches.
+pub(super) fn for_remote(servers: Vec<ClientServer>) -> NamedServers {
+    let (used, rest): (Vec<_>, Vec<_>) = servers.into_iter().partition(|server| server.address.is_public());
+    let line = |ClientServer { name, address }: ClientServer| {
+        let why = match address {
+            ClientAddress::Process { .. } => "its command would run on the server's machine",
+            ClientAddress::Http { .. } => "its url is not a public https address",
+        };
+        let name = patchbay_core::text::excerpt(&name, 80);
+        format!("The MCP server '{name}' is left out: {why}. Add it to config.toml there to use it.")
+    };
+    NamedServers { used, left_out: rest.into_iter().map(line).collect() }
 }
 
 fn server(named: NamedServer) -> Result<ClientServer, RpcError> {
@@ -79,5 +101,23 @@ mod tests {
             let error = read(json).map(drop).unwrap_err();
             assert!(error.contains(words) && !error.contains("secret"), "{error}");
         }
+    }
+    #[test]
+    fn remote_clients_have_public_servers_alone() {
+        let all = read(
+            r#"[{"name": "program", "command": "/bin/x"},
+                {"type": "http", "name": "public", "url": "https://x.org/mcp"},
+                {"type": "http", "name": "odd port", "url": "https://x.org:8443/mcp"},
+                {"type": "http", "name": "plain", "url": "http://x.org/mcp"},
+                {"type": "http", "name": "loopback", "url": "https://127.0.0.1/mcp"},
+                {"type": "http", "name": "name", "url": "https://localhost/mcp"},
+                {"type": "http", "name": "below", "url": "https://a.localhost/mcp"},
+                {"type": "http", "name": "v6", "url": "https://[::1]/mcp"},
+                {"type": "http", "name": "private", "url": "https://10.0.0.1/mcp"}]"#,
+        );
+        let NamedServers { used, left_out } = for_remote(all.unwrap());
+        let used: Vec<_> = used.iter().map(|server| &*server.name).collect();
+        assert_eq!((used, left_out.len()), (vec!["public", "odd port"], 7));
+        assert!(left_out[0].starts_with("The MCP server 'program' is left out: its command would run"), "{left_out:?}");
     }
 }

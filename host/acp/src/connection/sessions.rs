@@ -94,11 +94,11 @@ impl OpenSessions {
         }
     }
 
-    /// Closes all sessions and waits for their ends.
-    pub(super) async fn close_all(&self) {
+    /// Ends the tasks of all sessions and waits for them. `stops`: the turns are stopped first.
+    pub(super) async fn close_all(&self, stops: bool) {
         let handles: Vec<SessionHandle> = self.entries.lock().values().map(|entry| entry.handle.clone()).collect();
         // Their turns stop at once. Only then does each store the text it has received.
-        for handle in &handles {
+        for handle in handles.iter().filter(|_| stops) {
             handle.stop();
         }
         for handle in handles {

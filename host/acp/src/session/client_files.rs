@@ -7,7 +7,8 @@ use patchbay_session::Editor;
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::json;
 
-use patchbay_jsonrpc::Client;
+use patchbay_core::Code;
+use patchbay_jsonrpc::{Client, RpcError};
 
 use crate::params::ClientCapabilities;
 
@@ -45,7 +46,7 @@ impl Editor for ClientFiles {
         Box::pin(async move {
             let params = json!({"sessionId": self.session, "path": path});
             let read = self.client.request::<FileText>("fs/read_text_file", &params).await;
-            read.map(|read| read.content).map_err(|error| error.message)
+            read.map(|read| read.content).map_err(failed)
         })
     }
 
@@ -54,7 +55,11 @@ impl Editor for ClientFiles {
             let params = json!({"sessionId": self.session, "path": path, "content": text});
             // The result may be an empty object or null.
             let written = self.client.request::<Option<IgnoredAny>>("fs/write_text_file", &params).await;
-            written.map(drop).map_err(|error| error.message)
+            written.map(drop).map_err(failed)
         })
     }
+}
+
+fn failed(error: RpcError) -> String {
+    if error.is_peer_left() { format!("{} [{}]", error.message, Code::ClientGone) } else { error.message }
 }

@@ -226,6 +226,9 @@ impl Drop for OpenTerminal {
 }
 
 fn failed(error: RpcError) -> OutsideError {
+    if error.is_peer_left() {
+        return OutsideError::ClientGone;
+    }
     OutsideError::Failed(format!("the editor answers: {}", error.message))
 }
 

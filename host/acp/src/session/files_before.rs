@@ -4,7 +4,7 @@
 use std::{path::Path, time::Duration};
 
 use patchbay_core::{AgentId, AssistantPart, AssistantRecord};
-use patchbay_session::{Editor, Session};
+use patchbay_session::{Editor, LineClient, Session};
 use tokio::time::{Instant, timeout_at};
 
 use super::changes::{DIFF_BYTES, FileBefore, FilesBefore, replaced_file};
@@ -15,14 +15,20 @@ const FILES: usize = 16;
 const EDITOR_TIME: Duration = Duration::from_secs(2);
 
 /// Returns the files that the calls of an answer of `agent`, which is row `seq`, replace; none if they may have run already.
-pub(super) async fn files_before(session: &Session, agent: AgentId, seq: u64, answer: &AssistantRecord) -> FilesBefore {
+pub(super) async fn files_before(
+    session: &Session,
+    client: &LineClient,
+    agent: AgentId,
+    seq: u64,
+    answer: &AssistantRecord,
+) -> FilesBefore {
     let (mut files, deadline) = (FilesBefore::new(), Instant::now() + EDITOR_TIME);
     for path in answer.parts.iter().filter_map(AssistantPart::tool_call).filter_map(|call| replaced_file(&call)) {
         if files.contains_key(&path) {
             continue;
         }
         let before =
-            if files.len() < FILES { file_before(session, &path, deadline).await } else { FileBefore::Unknown };
+            if files.len() < FILES { file_before(session, client, &path, deadline).await } else { FileBefore::Unknown };
         files.insert(path, before);
     }
     if files.is_empty() {
@@ -37,7 +43,7 @@ pub(super) async fn files_before(session: &Session, agent: AgentId, seq: u64, an
     if has_later_row { FilesBefore::new() } else { files }
 }
 
-async fn file_before(session: &Session, path: &str, deadline: Instant) -> FileBefore {
+async fn file_before(session: &Session, client: &LineClient, path: &str, deadline: Instant) -> FileBefore {
     // The rules for attached files decide which files can be shown: none of git or Patchbay, and none that git ignores.
     let content = match session.linked_file(path).await {
         Ok(Some(content)) => content,
@@ -45,10 +51,10 @@ async fn file_before(session: &Session, path: &str, deadline: Instant) -> FileBe
         Err(_) => return FileBefore::Unknown,
     };
     // A call that writes through the editor replaces the editor's unsaved text.
-    let text = match session.editor().filter(|editor| editor.can_read() && editor.can_write()) {
+    let text = match client.editor.as_ref().filter(|editor| editor.can_read() && editor.can_write()) {
         Some(editor) => {
             let path = Path::new(session.workspace()).join(path.trim_start_matches("./"));
-            text_in_editor(&*editor, &path, deadline).await
+            text_in_editor(&**editor, &path, deadline).await
         }
         None => String::from_utf8(content).ok(),
     };

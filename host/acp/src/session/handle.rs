@@ -23,8 +23,8 @@ pub(crate) enum Opening {
 }
 
 pub(super) enum SessionMessage {
-    /// The client opened the session; the task answers.
-    Opened(Responder, Opening),
+    /// The client opened the session; the task answers. With a line about each MCP server that is left out.
+    Opened(Responder, Opening, Vec<String>),
     /// A prompt, and the room of its line, which is free once the prompt is submitted.
     Prompt(Responder, Vec<ContentBlock>, LineRoom),
     /// An option gets another value.
@@ -49,8 +49,8 @@ impl SessionHandle {
     }
 
     /// Passes the request that opened the session.
-    pub(crate) async fn opened(&self, responder: Responder, opening: Opening) {
-        self.send(SessionMessage::Opened(responder, opening)).await;
+    pub(crate) async fn opened(&self, responder: Responder, opening: Opening, left_out: Vec<String>) {
+        self.send(SessionMessage::Opened(responder, opening, left_out)).await;
     }
 
     pub(crate) async fn prompt(&self, responder: Responder, blocks: Vec<ContentBlock>, room: LineRoom) {
@@ -103,7 +103,7 @@ impl SessionMessage {
     pub(super) async fn refuse(self) {
         let closed = || RpcError::of_host(patchbay_core::Code::SessionClosed, "the session was closed.");
         match self {
-            Self::Opened(responder, _) | Self::Prompt(responder, ..) | Self::SetOption(responder, ..) => {
+            Self::Opened(responder, ..) | Self::Prompt(responder, ..) | Self::SetOption(responder, ..) => {
                 responder.respond(Err(closed())).await;
             }
             Self::Close(Some(responder), _) => responder.respond(Ok(serde_json::json!({}))).await,

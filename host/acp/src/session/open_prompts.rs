@@ -55,6 +55,8 @@ pub(super) struct OpenPrompt {
     pub(super) responder: Responder,
     pub(super) line: LineId,
     pub(super) submitted: Submitted,
+    /// The line as it was typed, until its row is stored.
+    pub(super) typed: Option<String>,
     /// Whether it is a command. Its response does not wait for the work that other prompts began.
     pub(super) is_command: bool,
     /// The reason for its answer, once the line has ended or is cancelled.

@@ -1,51 +1,12 @@
 //! Questions to the user: `session/request_permission`. A refusal, a cancelled request and an error of the client mean no. `task`
 //! names the tool call that a question belongs to.
 
-use futures_util::future::BoxFuture;
-use patchbay_session::{Approval, Approver, PersonAnswer, Question};
+use patchbay_session::{Approval, ClientIdentity, OpenQuestion, Question};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::sync::{mpsc, oneshot};
 
 use super::{transcript::ShownQuestion, update::call_text};
-use patchbay_jsonrpc::Client;
-
-/// Passes questions to the task of the session.
-pub(super) struct ClientApprover(pub(super) mpsc::Sender<PermissionMessage>);
-
-/// A message for the task of the session.
-pub(super) enum PermissionMessage {
-    Asked(Box<AskedQuestion>),
-    /// A grant could not be stored: the line that says so.
-    NotStored(String),
-}
-
-/// A question that waits for its answer.
-pub(super) struct AskedQuestion {
-    pub(super) question: Question,
-    answer: oneshot::Sender<PersonAnswer>,
-}
-
-impl Approver for ClientApprover {
-    fn approve(&self, question: Question) -> BoxFuture<'_, PersonAnswer> {
-        Box::pin(async move {
-            let (answer, answered) = oneshot::channel();
-            // An error means that the session is closed.
-            match self.0.send(PermissionMessage::Asked(Box::new(AskedQuestion { question, answer }))).await {
-                Ok(()) => answered.await.unwrap_or(Approval::No.into()),
-                Err(_) => Approval::No.into(),
-            }
-        })
-    }
-
-    fn grant_stored(&self, question: &Question, stored: Result<(), String>) {
-        let Err(error) = stored else { return };
-        let allowed = question.subject.decided(Approval::Once);
-        let line = format!("Error: the grant is not stored: {error}. Allowed once: {allowed}.");
-        // An error means that the session is closed, or that many questions wait.
-        let _ = self.0.try_send(PermissionMessage::NotStored(line));
-    }
-}
+use patchbay_jsonrpc::{Client, RpcError};
 
 #[derive(Deserialize)]
 struct PermissionResponse {
@@ -58,30 +19,40 @@ struct PermissionOutcome {
     option_id: Option<String>,
 }
 
-/// Asks the client, and passes the answer on. Returns whether it is yes. A question that is withdrawn is
-/// withdrawn from the client as well.
-pub(super) async fn ask(client: Client, session: &str, shown: &ShownQuestion, asked: AskedQuestion) -> bool {
-    let AskedQuestion { question, mut answer } = asked;
-    let params = params(session, shown, &question);
-    let response = tokio::select! {
-        response = client.request::<PermissionResponse>("session/request_permission", &params) => response,
-        () = answer.closed() => return false,
-    };
+/// Asks the client, and passes its answer on. If the future is dropped, the question is withdrawn from the client; one that leaves has
+/// not answered.
+pub(super) async fn ask(
+    client: Client,
+    session: &str,
+    shown: &ShownQuestion,
+    asked: &OpenQuestion,
+    identity: Option<&ClientIdentity>,
+) {
+    let choices = choices(&asked.question, identity);
+    let params = params(session, shown, &asked.question, &choices);
+    let response = client.request::<PermissionResponse>("session/request_permission", &params).await;
+    if response.as_ref().is_err_and(RpcError::is_peer_left) {
+        return;
+    }
     let chosen = response.ok().and_then(|PermissionResponse { outcome }| outcome.option_id);
-    let approval = choices(&question).into_iter().map(|(approval, _)| approval);
+    let approval = choices.into_iter().map(|(approval, _)| approval);
     let approval = approval.into_iter().find(|approval| chosen.as_deref() == Some(approval.as_str()));
-    let approval = approval.unwrap_or(Approval::No);
-    // An error means that the call was stopped.
-    answer.send(approval.into()).is_ok() && approval.is_yes()
+    // Another client may have been first, or the call was stopped.
+    asked.answer(approval.unwrap_or(Approval::No), identity);
 }
 
 /// Returns the request. Clients replace title and content of the call by the request's, so it repeats the call's.
-fn params(session: &str, ShownQuestion { topic, call }: &ShownQuestion, question: &Question) -> Value {
+fn params(
+    session: &str,
+    ShownQuestion { topic, call }: &ShownQuestion,
+    question: &Question,
+    choices: &[(Approval, String)],
+) -> Value {
     let mut content = vec![call_text(&question_text(topic, question))];
     content.extend_from_slice(&call.content);
-    let options: Vec<Value> = choices(question)
-        .into_iter()
-        .map(|(approval, name)| json!({"optionId": approval.as_str(), "name": name, "kind": kind(approval)}))
+    let options: Vec<Value> = choices
+        .iter()
+        .map(|(approval, name)| json!({"optionId": approval.as_str(), "name": name, "kind": kind(*approval)}))
         .collect();
     json!({
         "sessionId": session,
@@ -118,10 +89,12 @@ fn fenced(text: &str) -> String {
     format!("{fence}\n{text}\n{fence}")
 }
 
-/// Returns the answers to offer, with their names.
-fn choices(question: &Question) -> Vec<(Approval, String)> {
+/// Returns the answers to offer to a client, with their names.
+fn choices(question: &Question, client: Option<&ClientIdentity>) -> Vec<(Approval, String)> {
     // Clients know one kind of always: the grant, or the session where no grant can be given.
-    let always = [Approval::Always, Approval::Session].into_iter().find(|approval| question.allows(*approval));
+    let may_grant = client.is_none_or(|client| client.may.grants);
+    let always = [Approval::Always, Approval::Session].into_iter();
+    let always = always.filter(|approval| may_grant || *approval != Approval::Always).find(|it| question.allows(*it));
     let [call, exact, folder, wide] = [Approval::Call, Approval::Exact, Approval::Folder, Approval::Wide]
         .map(|approval| question.allows(approval).then_some(approval));
     // Some clients take the first one of a kind, so the grant stands before the answers for the session.
@@ -263,7 +236,7 @@ mod tests {
         let (blocks, rest) = rendered(&question_text(&asked.subject.topic(), &asked));
         assert_eq!(blocks[..2], [format!("{}?", act.title), "1 + ``` <b>".to_owned()]);
         assert!(rest.contains("the user skill 'keeper' asks for 'workspace-write'"), "{rest}");
-        let names: Vec<_> = choices(&asked).into_iter().map(|(approval, name)| (kind(approval), name)).collect();
+        let names: Vec<_> = choices(&asked, None).into_iter().map(|(approval, name)| (kind(approval), name)).collect();
         let expected = [
             ("allow_once", "Allow once"),
             ("allow_once", "Allow for this whole call"),

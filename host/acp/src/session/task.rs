@@ -1,20 +1,25 @@
 //! The task of one session: passes prompts to the session, and sends its events as updates, in order.
 
 mod options;
+mod others;
 mod plan;
 mod prompts;
 mod replay;
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
 
 use patchbay_core::{Event, EventKind, LineId, MessageKind, Outcome, Task};
-use patchbay_session::{Received, Session, Subscription};
+use patchbay_session::{LineClient, Received, Seat, SeatEvent, Session, Subscription};
 use serde_json::{Value, json};
 use tokio::{
     sync::{mpsc, oneshot},
     task::{JoinError, JoinSet},
 };
 
+use self::others::AskedHere;
 use super::{
     client_files::ClientFiles,
     client_terminal::{ClientTerminal, NewTerminal},
@@ -23,7 +28,6 @@ use super::{
     files_before::files_before,
     handle::{Opening, SessionHandle, SessionMessage},
     open_prompts::{OpenPrompt, StopReason},
-    permissions::{self, ClientApprover, PermissionMessage},
     tool_calls::STORED_PICTURE_BYTES,
     transcript::SessionTranscript,
     update,
@@ -33,8 +37,8 @@ use patchbay_jsonrpc::{Client, Outbox, Responder};
 
 /// Length limit of a session's title, in characters.
 pub(crate) const TITLE: usize = 80;
-/// Limit of the questions that wait for the task, and of the terminals.
-const QUESTIONS: usize = 8;
+/// Limit of the terminals that wait for the task.
+const TERMINALS: usize = 8;
 
 /// One open session of the client.
 pub(crate) struct SessionTask {
@@ -43,7 +47,6 @@ pub(crate) struct SessionTask {
     outbox: Outbox,
     client: Client,
     messages: mpsc::Receiver<SessionMessage>,
-    questions: mpsc::Receiver<PermissionMessage>,
     terminals: mpsc::Receiver<NewTerminal>,
     events: Subscription,
     transcript: SessionTranscript,
@@ -55,6 +58,11 @@ pub(crate) struct SessionTask {
     setting: usize,
     prompts: VecDeque<OpenPrompt>,
     side_tasks: JoinSet<SideTaskEnd>,
+    seat: Seat,
+    /// The questions that the client was asked: by their numbers, with the tool call that shows each.
+    asked: BTreeMap<u64, AskedHere>,
+    /// What a client from elsewhere gives to its lines; `None` for the editor that started this process.
+    remote: Option<Arc<LineClient>>,
     /// Tokens that the model in use can read.
     window: u64,
     has_title: bool,
@@ -65,7 +73,8 @@ pub(crate) struct SessionTask {
 enum TaskWake {
     Message(Option<SessionMessage>),
     Event(Option<Received>),
-    Question(PermissionMessage),
+    Seat(SeatEvent),
+    Closing,
     Terminal(NewTerminal),
     SideTask(Result<SideTaskEnd, JoinError>),
     Idle,
@@ -77,26 +86,37 @@ enum SideTaskEnd {
     OptionSet(Responder, Result<(), Outcome>),
     /// The client has given up the prompt of this line.
     GivenUp(LineId),
-    /// A question about this tool call was answered.
-    Answered { tool_call: String, is_allowed: bool },
+    /// The client was asked, and has answered or left.
+    Asked,
 }
 
 impl SessionTask {
     pub(crate) fn new(
-        session: Arc<Session>,
+        seat: Seat,
         outbox: Outbox,
         client: Client,
         capabilities: &ClientCapabilities,
     ) -> (SessionHandle, Self) {
+        let session = Arc::clone(seat.shared().session());
         let (handle, messages) = SessionHandle::new(Arc::clone(&session));
-        let (sender, questions) = mpsc::channel(QUESTIONS);
-        session.set_approver(Arc::new(ClientApprover(sender)));
         let id = session.id().to_string();
-        if let Some(files) = ClientFiles::of(&client, id.clone(), capabilities) {
-            session.set_editor(files);
-        }
-        let (opened, terminals) = mpsc::channel(QUESTIONS);
-        session.set_front_tools(ClientTerminal::of(&client, &id, session.workspace(), capabilities, opened));
+        let editor = ClientFiles::of(&client, id.clone(), capabilities);
+        let (opened, terminals) = mpsc::channel(TERMINALS);
+        let terminal = ClientTerminal::of(&client, &id, session.workspace(), capabilities, opened);
+        let remote = match seat.identity() {
+            Some(identity) => Some(Arc::new(LineClient {
+                identity: Some(identity.clone()),
+                editor: editor.map(|editor| editor as _),
+                tools: terminal.into_iter().collect(),
+            })),
+            None => {
+                if let Some(files) = editor {
+                    session.set_editor(files);
+                }
+                session.set_front_tools(terminal);
+                None
+            }
+        };
         let events = session.subscribe(session.last_seq() + 1);
         let transcript = SessionTranscript::new(session.workspace(), session.view(), capabilities.shows_notices());
         let task = Self {
@@ -105,7 +125,6 @@ impl SessionTask {
             outbox,
             client,
             messages,
-            questions,
             terminals,
             events,
             transcript,
@@ -115,6 +134,9 @@ impl SessionTask {
             setting: 0,
             prompts: VecDeque::new(),
             side_tasks: JoinSet::new(),
+            seat,
+            asked: BTreeMap::new(),
+            remote,
             window: 0,
             has_title: false,
             is_greeted: false,
@@ -131,14 +153,15 @@ impl SessionTask {
                 biased;
                 message = self.messages.recv() => TaskWake::Message(message),
                 event = self.events.next() => TaskWake::Event(self.readable(event)),
-                Some(question) = self.questions.recv() => TaskWake::Question(question),
+                event = self.seat.next() => TaskWake::Seat(event),
                 Some(terminal) = self.terminals.recv() => TaskWake::Terminal(terminal),
                 Some(end) = self.side_tasks.join_next() => TaskWake::SideTask(end),
                 () = session.wait_idle(), if is_open => TaskWake::Idle,
+                () = session.closing() => TaskWake::Closing,
             };
             match wake {
-                TaskWake::Message(Some(SessionMessage::Opened(responder, opening))) => {
-                    self.opened(responder, opening).await
+                TaskWake::Message(Some(SessionMessage::Opened(responder, opening, left_out))) => {
+                    self.opened(responder, opening, left_out).await
                 }
                 TaskWake::Message(Some(SessionMessage::Prompt(responder, blocks, _room))) => {
                     self.prompt(responder, blocks).await;
@@ -150,15 +173,17 @@ impl SessionTask {
                 TaskWake::Message(Some(SessionMessage::Close(responder, done))) => {
                     return self.close(responder, done).await;
                 }
-                TaskWake::Message(None) => return self.session.close().await,
                 TaskWake::Event(Some(received)) => self.received(received).await,
-                // The session ends with its process.
-                TaskWake::Event(None) => return self.session.close().await,
-                TaskWake::Question(question) => self.ask(question).await,
+                // The session ends with its process, or the connection is over.
+                TaskWake::Message(None) | TaskWake::Event(None) => return self.leave().await,
+                TaskWake::Seat(event) => self.learned(event).await,
+                // Another client has deleted the session, or the server ends.
+                TaskWake::Closing => return self.closed_elsewhere().await,
                 TaskWake::Terminal(terminal) => self.show_terminal(terminal).await,
                 TaskWake::SideTask(end) => self.side_task_ended(end).await,
                 TaskWake::Idle => self.idle().await,
             }
+            self.seat.set_prompts(self.prompts.len());
         }
     }
 
@@ -170,9 +195,11 @@ impl SessionTask {
     }
 
     /// Answers the request that opened the session, then sends its commands: clients lose what comes before the answer.
-    async fn opened(&mut self, responder: Responder, opening: Opening) {
-        if opening == Opening::Load {
-            self.replay().await;
+    async fn opened(&mut self, responder: Responder, opening: Opening, left_out: Vec<String>) {
+        match opening {
+            Opening::Load => self.replay().await,
+            Opening::Resume if !self.is_greeted => self.join_answer().await,
+            Opening::New | Opening::Resume => {}
         }
         let options = self.all_options().await;
         let result = match opening {
@@ -189,11 +216,21 @@ impl SessionTask {
             self.session.notices().iter().for_each(|line| self.transcript.notice(line, false, &mut updates));
             self.send_all(updates).await;
         }
+        let mut updates = Vec::new();
+        left_out.iter().for_each(|line| self.transcript.notice(line, true, &mut updates));
+        self.send_all(updates).await;
     }
 
     async fn close(mut self, responder: Option<Responder>, done: oneshot::Sender<()>) {
-        self.cancel().await;
-        self.session.close().await;
+        match self.remote {
+            // Its turns go on, and its questions wait for another client.
+            Some(_) if responder.is_none() => {}
+            Some(_) if !self.seat.is_alone() => self.stop_own().await,
+            _ => {
+                self.cancel().await;
+                self.session.close().await;
+            }
+        }
         self.drain().await;
         self.answer_all().await;
         if let Some(responder) = responder {
@@ -244,13 +281,17 @@ impl SessionTask {
                 if event.agent == self.transcript.view()
                     && let Some(answer) = event.kind.answer()
                 {
-                    let before = files_before(&self.session, event.agent, event.seq, &answer).await;
+                    let before =
+                        files_before(&self.session, &self.line_client(), event.agent, event.seq, &answer).await;
                     self.transcript.set_files_before(before);
                 }
                 if event.agent == self.transcript.view() {
                     self.read_pictures(&event).await;
                 }
-                self.transcript.event(event, self.window, &mut updates);
+                match self.is_of_others(&event) {
+                    true => drop(self.replay_row(event, None, &mut updates)),
+                    false => self.transcript.event(event, self.window, &mut updates),
+                }
             }
         }
         self.send_all(updates).await;
@@ -276,29 +317,6 @@ impl SessionTask {
         }
     }
 
-    /// Asks the client on a separate task. Updates go on meanwhile.
-    async fn ask(&mut self, asked: PermissionMessage) {
-        let asked = match asked {
-            PermissionMessage::Asked(asked) => *asked,
-            PermissionMessage::NotStored(line) => {
-                let mut updates = Vec::new();
-                self.transcript.say(&line, &mut updates);
-                return self.send_all(updates).await;
-            }
-        };
-        // The call's own row may come after the question.
-        self.drain().await;
-        let (agent, topic) = (asked.question.agent, asked.question.subject.topic());
-        let mut updates = Vec::new();
-        let shown = self.transcript.question(agent, &asked.question.chain, &topic, &mut updates);
-        self.send_all(updates).await;
-        let (client, session) = (self.client.clone(), self.id.clone());
-        self.side_tasks.spawn(async move {
-            let is_allowed = permissions::ask(client, &session, &shown, asked).await;
-            SideTaskEnd::Answered { tool_call: shown.call.id, is_allowed }
-        });
-    }
-
     /// Shows a terminal in its tool call.
     async fn show_terminal(&mut self, NewTerminal { call, id, shown }: NewTerminal) {
         // The call's own row may come after the terminal.
@@ -314,12 +332,9 @@ impl SessionTask {
         match end {
             Ok(SideTaskEnd::OptionSet(responder, set)) => self.option_set(responder, set).await,
             Ok(SideTaskEnd::GivenUp(line)) => self.give_up(line).await,
-            Ok(SideTaskEnd::Answered { tool_call, is_allowed }) => {
-                let mut updates = Vec::new();
-                self.transcript.question_answered(&tool_call, is_allowed, &mut updates);
-                self.send_all(updates).await;
-            }
-            // The prompt that it waited for was answered.
+            // The list of open questions tells the rest.
+            Ok(SideTaskEnd::Asked) => {}
+            // The prompt that it waited for was answered, or the question.
             Err(error) if error.is_cancelled() => {}
             Err(error) => tracing::error!("a task of session {} panicked: {error}", self.id),
         }

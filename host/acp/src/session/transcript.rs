@@ -7,7 +7,7 @@ use patchbay_core::{
     AgentId, AssistantPart, AssistantRecord, CallId, Code, DeltaKind, Digest, Event, EventKind, MessageKind, Outcome,
     SessionId, TurnCause, notification_line, text,
 };
-use patchbay_session::{AnswerAttempt, AnswerFollower, Followed, QueuedLine, Snapshot, StoredTurn};
+use patchbay_session::{AnswerAttempt, AnswerFollower, AnswerSoFar, Followed, QueuedLine, Snapshot, StoredTurn};
 use serde_json::{Value, json};
 
 use super::{
@@ -75,6 +75,17 @@ impl SessionTranscript {
         let waiting_notices = std::mem::take(&mut self.waiting_notices);
         let new = Self::new(&self.workspace, view, self.shows_notices);
         *self = Self { accepts_messages: true, waiting_notices, ..new };
+    }
+
+    /// Joins the answer that the agent `view` is writing: sends the text so far. Its rows up to number `seq` were shown.
+    pub(super) fn join(&mut self, view: AgentId, seq: u64, answer: Option<&AnswerSoFar>, out: &mut Vec<Value>) {
+        let answer = answer.map(|AnswerSoFar { turn, answer, given_up, text }| {
+            (AnswerAttempt { turn: *turn, answer: *answer, given_up: *given_up }, &**text)
+        });
+        self.answers.join(view, seq, answer);
+        if let Some((attempt, text)) = answer.filter(|(_, text)| !text.is_empty()) {
+            self.text(ChunkKind::Agent, message_of(attempt), text, out);
+        }
     }
 
     /// Takes the skills of the session.
@@ -342,7 +353,7 @@ impl SessionTranscript {
                 DeltaKind::Text => ChunkKind::Agent,
             };
             let message = match piece.attempt {
-                Some(AnswerAttempt { turn, answer, given_up }) => format!("{turn}.{answer}.{given_up}"),
+                Some(attempt) => message_of(attempt),
                 None => format!("row {seq}"),
             };
             self.text(kind, message, piece.text, out);
@@ -379,6 +390,11 @@ impl SessionTranscript {
             this.cards.view_moved(view, out);
         });
     }
+}
+
+/// Returns the id of the message with an answer.
+fn message_of(AnswerAttempt { turn, answer, given_up }: AnswerAttempt) -> String {
+    format!("{turn}.{answer}.{given_up}")
 }
 
 /// Returns a line about an agent; the name of an agent that is not in view comes first.

@@ -19,7 +19,7 @@ use patchbay_events::{Broadcast, EventLog, Received, Subscription, TokenBudget};
 use patchbay_provider::{ModelInfo, Selector, Sink};
 use patchbay_sandbox::{Limits, Sandbox};
 use patchbay_store::{BudgetSettings, KvStore, ModelUsage, NewSnapshot, SessionRow, Store};
-use patchbay_tools::{ApprovalSlot, EditorSlot, Internal, InternalAnswer, InternalCall, InternalError, Tools};
+use patchbay_tools::{ApprovalSlot, Internal, InternalAnswer, InternalCall, InternalError, Tools};
 
 use self::Reply::{Breaks, BreaksOff, Calls, CutOff, Ends, Fails, Hangs, Refuses, Says, SaysAndCalls, TooLong};
 use super::*;
@@ -284,7 +284,6 @@ impl TestAgent {
             workspace: "/".to_owned(),
             principal: PrincipalId::LOCAL,
             approvals: ApprovalSlot::default(),
-            editor: EditorSlot::default(),
         };
         let model = Arc::clone(&script) as _;
         let settings = AgentSettings { budget: money, limits, ..AgentSettings::default() };
@@ -323,6 +322,7 @@ impl TestAgent {
             surroundings: Surroundings::default(),
             internal: self.internal.clone(),
             outside: OutsideTools::default(),
+            editor: None,
             cause: TurnCause::Person,
             ending: TurnEnding { agent: self.agent.id(), began, report_to: None },
             answers,

@@ -223,8 +223,12 @@ impl ScriptRun {
     /// Runs one line to its end: that of its own turn, if it begins one.
     async fn run_line(&mut self, line: String, attachments: Vec<NewAttachment>) -> Result<LineStatus, EarlyEnd> {
         self.printer.begin_line();
-        let submitted =
-            self.session.submit_input(LineInput { text: line.clone(), attachments, ahead: true, joins: false });
+        let submitted = self.session.submit_input(LineInput {
+            text: line.clone(),
+            attachments,
+            ahead: true,
+            ..LineInput::default()
+        });
         let EndedLine { outcome, after } = self.ended(submitted).await?;
         self.printer.outcome(&line, &outcome, self.session.last_seq())?;
         for received in after {

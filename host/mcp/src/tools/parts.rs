@@ -3,7 +3,8 @@
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use patchbay_core::Name;
-use patchbay_egress::{Credentials, Egress, EgressLimits};
+use patchbay_egress::{Credentials, Egress, EgressLimits, Target};
+use patchbay_policy::HostPattern;
 use patchbay_sandbox::Limits;
 use patchbay_store::Store;
 
@@ -42,6 +43,19 @@ pub enum ClientAddress {
         /// Headers that are sent with each request.
         headers: Vec<(String, String)>,
     },
+}
+
+impl ClientAddress {
+    /// Returns whether it is a URL that can lead to a public address alone. Names are looked up when it is connected to; egress
+    /// refuses another address then.
+    pub fn is_public(&self) -> bool {
+        let Self::Http { url, .. } = self else { return false };
+        let Ok(target) = Target::parse(url) else { return false };
+        let origin = target.origin();
+        let port = (!origin.is_default_port()).then(|| origin.port());
+        let exact = HostPattern::exactly(origin.host(), port);
+        exact.is_some_and(|exact| target.allow(exact).is_ok_and(|target| target.is_public()))
+    }
 }
 
 /// The parts shared by all servers of a process.

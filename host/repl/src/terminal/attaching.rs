@@ -67,7 +67,7 @@ async fn read(
         }
         attached.extend(file);
     }
-    let input = LineInput { text: typed.to_owned(), attachments: attached, joins, ahead: false };
+    let input = LineInput { text: typed.to_owned(), attachments: attached, joins, ..LineInput::default() };
     session.check_attachments(&input).await?;
     let mut unattached = Vec::new();
     for path in others {

@@ -429,7 +429,7 @@ mod tests {
         let line = questions.answer(PersonAnswer::no(" use\u{1b}[2J the API \n")).unwrap();
         assert_eq!(line, "Not allowed: Store the key k of this session: 3 bytes.");
         let said = Some("use[2J the API".to_owned());
-        assert_eq!(answered.try_recv(), Ok(PersonAnswer { approval: Approval::No, said }));
+        assert_eq!(answered.try_recv(), Ok(PersonAnswer { said, ..Approval::No.into() }));
         assert!(!questions.is_refusing());
     }
 

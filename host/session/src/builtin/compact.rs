@@ -30,7 +30,7 @@ async fn compact(line: &LineContext, focus: &str) -> Result<Outcome, Outcome> {
         return Err(Outcome::error(Code::TurnRunning, message));
     }
     let ending = TurnEnding { agent: line.agent.id(), began: 0, report_to: None };
-    let outside = line.session.outside_now().await;
+    let outside = line.session.outside_now(&line.client).await;
     let turn = line.session.turn(&line.agent, TurnCause::Person, ending, 0, line.stop.clone(), outside);
     match line.agent.compact_now(&turn, focus).await? {
         Some(Compacted { before, after }) => {

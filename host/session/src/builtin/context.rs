@@ -24,7 +24,7 @@ pub(super) static COMMAND: BuiltIn = BuiltIn {
 
 async fn context(line: &LineContext) -> Result<Outcome, Outcome> {
     let ending = TurnEnding { agent: line.agent.id(), began: 0, report_to: None };
-    let outside = line.session.outside_now().await;
+    let outside = line.session.outside_now(&line.client).await;
     let turn = line.session.turn(&line.agent, TurnCause::Person, ending, 0, line.stop.clone(), outside);
     let filling = line.agent.filling(&turn).await?;
     let data = json!({

@@ -27,6 +27,10 @@ pub(super) static COMMAND: BuiltIn = BuiltIn {
                     let message = format!("there is no mode '{word}'; modes are ask, edits and plan.");
                     return Outcome::error(Code::InvalidArgs, message).into();
                 };
+                if !word.is_empty() && !line.client.may_answer() {
+                    let message = "this client may not answer questions, so it may not set a mode that answers them.";
+                    return Outcome::error(Code::Denied, message).into();
+                }
                 if !word.is_empty() {
                     line.session.set_mode(mode);
                 }

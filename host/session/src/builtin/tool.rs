@@ -41,11 +41,11 @@ async fn run(line: &LineContext, name: &str, json: &str) -> Result<Outcome, Outc
     let outside = match snapshot.tool(name) {
         Some((skill, _)) => {
             session.keep_files_for(skill, agent).await;
-            session.outside_for(skill, agent).await
+            session.outside_for(skill, agent, &line.client).await
         }
         // Starts the servers.
-        None if is_of_server(name) => session.outside_for_turn(agent).await,
-        None => session.outside_now().await,
+        None if is_of_server(name) => session.outside_for_turn(agent, &line.client).await,
+        None => session.outside_now(&line.client).await,
     };
     let asker = Asker::Person(session.owner.clone());
     let tool =

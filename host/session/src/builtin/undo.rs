@@ -138,7 +138,7 @@ impl Session {
     pub(super) async fn file_reverter(&self, line: &LineContext, group: &ChangeGroup) -> Result<FileReverter, Outcome> {
         let (hold, call) = (self.log().hold(), CallId::of_line(line.line));
         let tools = &self.host.tools;
-        let (agent, workspace, editor) = (line.agent.id(), self.workspace(), self.editor.get());
+        let (agent, workspace, editor) = (line.agent.id(), self.workspace(), line.client.editor.clone());
         let reverter = tools.file_reverter(hold, agent, call, &group.numbers, workspace, editor).await;
         reverter.map_err(|error| failed(&error))
     }

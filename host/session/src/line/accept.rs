@@ -199,6 +199,9 @@ impl Session {
         (context.new_attachments, context.file_memory) = (input.attachments, file_memory);
         (context.unused_files, context.during_turn) = (unused_files, during_turn);
         (context.capture, context.place) = (capture, place.map(Arc::new));
+        if let Some(client) = input.client {
+            context.client = client;
+        }
         self.start(context, LineStart { accepted, entry, outcome, delays, after, busy });
         waits_for
     }
@@ -224,6 +227,7 @@ impl Session {
             capture: None,
             place: None,
             unused_files: None,
+            client: self.front(),
             agent,
         }
     }

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     capture::CaptureTicket,
+    client::LineClient,
     input::{NewAttachment, UsedMemory, on_a_thread, refused},
     order::CommandPlace,
     queue::{JoiningLine, LineTurn, WaitingTurn},
@@ -57,6 +58,8 @@ pub(crate) struct LineContext {
     pub(super) place: Option<Arc<CommandPlace>>,
     /// Says that the attached files are not used; `None` once it was said.
     pub(super) unused_files: Option<String>,
+    /// The client that submitted the line.
+    pub(crate) client: Arc<LineClient>,
 }
 
 /// How a line begins to run.

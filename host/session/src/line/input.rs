@@ -5,6 +5,8 @@ use std::{borrow::Cow, fmt::Display, sync::Arc};
 use patchbay_core::{Attachment, Code, Digest, Outcome, TEXT_MEDIA, media, text};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::client::LineClient;
+
 /// Limit of a file in bytes.
 pub(crate) const FILE_BYTES: u64 = 10 << 20;
 /// Limit of a text for a model in bytes: larger ones are read by tools, a part at a time.
@@ -43,6 +45,8 @@ pub struct LineInput {
     /// results of the tools that the model calls next, and ends with that turn. If no tool is called, it begins a turn.
     /// For fronts that show the queue.
     pub joins: bool,
+    /// The client that submits the line; `None` for the front of the process, which the session knows.
+    pub client: Option<Arc<LineClient>>,
 }
 
 /// The memory of the process for attached files that are not stored.

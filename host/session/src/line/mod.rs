@@ -8,11 +8,12 @@
 //! 4. [`run`] waits for earlier lines, then runs the line in its [`context`], which built-in commands get.
 //! 5. [`settle`] commits a command with its change; [`turn`] begins a turn, which `turns` runs.
 //!
-//! [`submitted`] is the handle that a front holds meanwhile.
+//! [`client`]: the editor and the tools of the client that submits it. [`submitted`] is the handle that a front holds meanwhile.
 
 mod accept;
 pub(crate) mod capture;
 mod capturing;
+pub(crate) mod client;
 pub(crate) mod context;
 pub(crate) mod input;
 pub(crate) mod moves;

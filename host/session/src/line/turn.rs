@@ -102,8 +102,8 @@ impl LineContext {
         let began = again.or_else(|| rows.first().map(|row| row.seq)).unwrap_or_default();
         let ending = TurnEnding { agent, began, report_to: None };
         let (agent, stop) = (Arc::clone(&self.agent), self.stop.clone());
-        let cause = TurnCause::Person;
-        let turn = RunningTurn { agent, right, stop, cause, ending, answers, missing: None };
+        let (cause, client) = (TurnCause::Person, Arc::clone(&self.client));
+        let turn = RunningTurn { agent, right, stop, cause, ending, answers, missing: None, client };
         Ok(self.session.run_turn(turn).await)
     }
 

@@ -34,6 +34,7 @@ async fn journal_row_round_trips() {
             capability: "kv".to_owned(),
             answer: "once".to_owned(),
             shown: Some(Digest::of(b"act")),
+            client: None,
             by: "person".to_owned(),
         }],
         fuel: u64::MAX,

@@ -101,7 +101,7 @@ impl Tools {
             ToolDecision::Ask => {
                 terms = tool.terms(call.input).await;
                 let answer = self.ask_outside(record, tool, call, input, budget, &terms).await?;
-                let PersonAnswer { approval, said } = answer;
+                let PersonAnswer { approval, said, .. } = answer;
                 // The operator may have denied it while the user thought.
                 if !approval.is_yes() || tool.decision() == ToolDecision::Deny {
                     return Err(denied(tool, "it is not allowed", said));
@@ -179,6 +179,7 @@ impl Tools {
                 answer: answer.approval.as_str().to_owned(),
                 shown: Some(shown),
                 by: context.principal.to_string(),
+                client: answer.client.clone(),
             });
         }
         Ok(answer)

@@ -70,7 +70,7 @@ impl CallServices {
                 Err(error) => return Ok(Err(error.into_fault(&permits))),
             };
             if is_answered_by_mode {
-                self.note_approval(capability, mode.as_str(), None);
+                self.note_approval(capability, mode.as_str(), None, None);
                 return Ok(Ok(Permission::ThisEffect));
             }
             let Some(approvals) = &context.approvals else { return Ok(Ok(Permission::Refused(None))) };
@@ -84,7 +84,7 @@ impl CallServices {
             let shown = question.subject.shown_digest();
             let grant = self.stored_grant(skill.digest, granted_for, &offered);
             let asked = self.record.ask(approvals, question, &self.tools.question_slots, grant).await;
-            let PersonAnswer { approval, said } = match asked {
+            let PersonAnswer { approval, said, client } = match asked {
                 Ok(answer) => answer,
                 Err(no_room) => {
                     self.record.note_unasked(capability, no_room);
@@ -94,7 +94,7 @@ impl CallServices {
             if approval.is_yes() {
                 let is_offered = matches!(approval, Approval::Call | Approval::Session | Approval::Always);
                 let of = if is_offered { &offered } else { capability };
-                self.note_approval(of, approval.as_str(), Some(shown));
+                self.note_approval(of, approval.as_str(), Some(shown), client);
             }
             return Ok(Ok(match approval {
                 Approval::No | Approval::Never => Permission::Refused(said),
@@ -119,12 +119,13 @@ impl CallServices {
     }
 
     /// Notes in the journal that the user allowed `capability`, with an answer or a mode.
-    fn note_approval(&self, capability: &Capability, answer: &str, shown: Option<Digest>) {
+    fn note_approval(&self, capability: &Capability, answer: &str, shown: Option<Digest>, client: Option<String>) {
         self.record.note_approval(RecordedApproval {
             capability: capability.to_string(),
             answer: answer.to_owned(),
             shown,
             by: self.record.context.principal.to_string(),
+            client,
         });
     }
 

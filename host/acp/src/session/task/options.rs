@@ -4,7 +4,7 @@ use std::panic::AssertUnwindSafe;
 
 use futures_util::FutureExt as _;
 use patchbay_core::{Code, Outcome};
-use patchbay_session::OptionKind;
+use patchbay_session::{ClientIdentity, OptionKind};
 use serde_json::{Value, json};
 
 use super::{SessionTask, SideTaskEnd};
@@ -13,6 +13,16 @@ use patchbay_jsonrpc::{Responder, RpcError};
 impl SessionTask {
     /// Sets an option on a separate task. Updates go on meanwhile.
     pub(super) fn set_option(&mut self, responder: Responder, kind: OptionKind, value: String) {
+        let needed = |identity: &ClientIdentity| match kind {
+            OptionKind::Mode => identity.may.answers,
+            OptionKind::Model | OptionKind::Thinking | OptionKind::Persona => identity.may.lines,
+        };
+        if self.seat.identity().is_some_and(|identity| !needed(identity)) {
+            let refused = Outcome::error(Code::Denied, "the token of this client has no right to set this option.");
+            self.setting += 1;
+            self.side_tasks.spawn(async move { SideTaskEnd::OptionSet(responder, Err(refused)) });
+            return;
+        }
         let session = std::sync::Arc::clone(&self.session);
         self.setting += 1;
         self.side_tasks.spawn(async move {
@@ -28,6 +38,7 @@ impl SessionTask {
         self.setting = self.setting.saturating_sub(1);
         match set {
             Ok(()) => {
+                self.seat.tell_others("changed the session's options");
                 let options = self.all_options().await;
                 responder.respond(Ok(json!({ "configOptions": options }))).await;
             }

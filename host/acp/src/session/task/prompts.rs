@@ -6,16 +6,21 @@ use super::{
     super::open_prompts::{AbortOnDrop, OpenPrompt, StopReason},
     SessionTask, SideTaskEnd,
 };
-use patchbay_jsonrpc::Responder;
+use patchbay_jsonrpc::{Responder, RpcError};
 
 use crate::{params::ContentBlock, prompt};
 
 impl SessionTask {
     pub(super) async fn prompt(&mut self, responder: Responder, blocks: Vec<ContentBlock>) {
-        let input = match prompt::line(&self.session, blocks).await {
+        if self.seat.identity().is_some_and(|identity| !identity.may.lines) {
+            let message = "the token of this client has no right to send lines.";
+            return responder.respond(Err(RpcError::of_host(Code::Denied, message))).await;
+        }
+        let mut input = match prompt::line(&self.session, blocks).await {
             Ok(input) => input,
             Err(outcome) => return self.refuse(responder, &outcome).await,
         };
+        input.client = self.remote.clone();
         self.transcript.set_skills(self.session.snapshot());
         self.window = self.session.model_in_use().await.map_or(0, |model| model.window);
         if self.prompts.is_empty() {
@@ -23,11 +28,14 @@ impl SessionTask {
             self.transcript.prompt_began(&mut updates);
             // Lines of an earlier process are held until now. The prompt would release them, and the client does not show them.
             // Taking them back deletes them, so it waits until a message can show them.
-            let lines = self.session.take_back_all().await;
-            self.transcript.earlier_lines(&lines, &mut updates);
+            // Lines of other clients of this process run.
+            if self.remote.is_none() || self.session.queue().held {
+                let lines = self.session.take_back_all().await;
+                self.transcript.earlier_lines(&lines, &mut updates);
+            }
             self.send_all(updates).await;
         }
-        let is_command = input.text.starts_with('/');
+        let (is_command, typed) = (input.text.starts_with('/'), Some(input.text.clone()));
         let submitted = self.session.submit_input(input);
         let line = submitted.id();
         let given_up = responder.cancelled().clone();
@@ -39,6 +47,7 @@ impl SessionTask {
             responder,
             line,
             submitted,
+            typed,
             is_command,
             reason: None,
             has_ended: false,
@@ -125,9 +134,13 @@ impl SessionTask {
         self.transcript.moved_view(self.prompts[at].submitted.agent(), outcome, &mut updates);
         self.transcript.killed_lines(outcome, &mut updates);
         self.send_all(updates).await;
+        if let Some(typed) = &self.prompts[at].typed {
+            self.tell_others(typed, outcome);
+        }
         self.send_title().await;
         self.send_commands().await;
         let others = self.prompts.len() > 1;
+        let others_prompt = self.seat.others_prompt();
         let prompt = &mut self.prompts[at];
         prompt.has_ended = true;
         prompt.child = outcome.child_with_turn();
@@ -143,7 +156,9 @@ impl SessionTask {
             self.session.stop_turn_of(child);
         }
         let began_nothing = prompt.is_command && prompt.child.is_none() && outcome.code != Code::Answered;
-        if others && (began_nothing || prompt.is_given_up && prompt.has_stopped()) {
+        if others_prompt && prompt.has_stopped()
+            || others && (began_nothing || prompt.is_given_up && prompt.has_stopped())
+        {
             self.answer_at(at).await;
         }
         self.answer_cancelled().await;

@@ -20,8 +20,12 @@ enum ShownCommand {
 
 impl SessionTask {
     pub(super) async fn replay(&mut self) {
-        let last = self.session.last_seq();
         self.events = self.session.subscribe(1);
+        let joined = match self.remote.is_some() && self.session.is_answering() {
+            true => self.session.agent_in_view_now().await.ok(),
+            false => None,
+        };
+        let last = joined.as_ref().map_or_else(|| self.session.last_seq(), |joined| joined.seq);
         self.transcript.replay_began(self.session.view());
         self.plan.clear();
         self.transcript.set_skills(self.session.snapshot());
@@ -45,6 +49,9 @@ impl SessionTask {
             }
             self.send_all(updates).await;
         }
+        if let Some(joined) = joined {
+            self.joined(&joined).await;
+        }
         let mut updates = Vec::new();
         self.transcript.replayed(!self.prompts.is_empty(), &mut updates);
         // Turns that still run go on after the answer.
@@ -56,7 +63,12 @@ impl SessionTask {
     }
 
     /// Shows a row of the conversation. `last_notice` is the row before it, if that is a notice; returns the same for the next row.
-    fn replay_row(&mut self, event: Event, last_notice: Option<String>, updates: &mut Vec<Value>) -> Option<String> {
+    pub(super) fn replay_row(
+        &mut self,
+        event: Event,
+        last_notice: Option<String>,
+        updates: &mut Vec<Value>,
+    ) -> Option<String> {
         // Rows of ancestors are part of this conversation.
         let event = Event { agent: self.transcript.view(), ..event };
         let EventKind::Message { kind, content, data } = &event.kind else { return last_notice };

@@ -1,0 +1,172 @@
+//! What concerns all clients of a session: its questions, what the others do, and how this client comes and goes.
+
+use std::sync::Arc;
+
+use patchbay_core::{Code, Event, EventKind, LineId, MessageKind, Outcome};
+use patchbay_session::{LineClient, OpenQuestion, SeatEvent};
+use tokio::task::AbortHandle;
+
+use super::{
+    super::{open_prompts::StopReason, permissions},
+    SessionTask, SideTaskEnd,
+};
+
+/// How often joining an answer is tried again because a row was stored meanwhile. The rest of the answer then comes with its row.
+const JOINS: u32 = 5;
+
+/// A question that the client was asked.
+pub(super) struct AskedHere {
+    question: Arc<OpenQuestion>,
+    tool_call: String,
+    asking: AbortHandle,
+}
+
+impl SessionTask {
+    pub(super) async fn learned(&mut self, event: SeatEvent) {
+        match event {
+            SeatEvent::Questions(open) => self.show_questions(open).await,
+            SeatEvent::Told(line) => {
+                let mut updates = Vec::new();
+                self.transcript.notice(&line, false, &mut updates);
+                self.send_all(updates).await;
+            }
+        }
+    }
+
+    /// Asks the client what is newly open, and withdraws what is answered.
+    async fn show_questions(&mut self, open: Vec<Arc<OpenQuestion>>) {
+        let over = self.asked.keys().copied().filter(|id| !open.iter().any(|question| question.id == *id));
+        for id in over.collect::<Vec<_>>() {
+            let Some(AskedHere { question, tool_call, asking }) = self.asked.remove(&id) else { continue };
+            asking.abort();
+            let mut updates = Vec::new();
+            self.transcript.question_answered(&tool_call, question.is_allowed(), &mut updates);
+            self.send_all(updates).await;
+        }
+        let may_answer = self.seat.identity().is_none_or(|identity| identity.may.answers);
+        for question in open.into_iter().filter(|_| may_answer) {
+            if !self.asked.contains_key(&question.id) {
+                self.ask(question).await;
+            }
+        }
+    }
+
+    /// Asks the client on a separate task. Updates go on meanwhile.
+    async fn ask(&mut self, asked: Arc<OpenQuestion>) {
+        // The call's own row may come after the question.
+        self.drain().await;
+        let (agent, topic) = (asked.question.agent, asked.question.subject.topic());
+        let mut updates = Vec::new();
+        let shown = self.transcript.question(agent, &asked.question.chain, &topic, &mut updates);
+        self.send_all(updates).await;
+        let (client, session, identity) = (self.client.clone(), self.id.clone(), self.seat.identity().cloned());
+        let (question, tool_call) = (Arc::clone(&asked), shown.call.id.clone());
+        let asking = self.side_tasks.spawn(async move {
+            permissions::ask(client, &session, &shown, &question, identity.as_ref()).await;
+            SideTaskEnd::Asked
+        });
+        self.asked.insert(asked.id, AskedHere { question: asked, tool_call, asking });
+    }
+
+    /// Returns whether this is a row about a line of another client, or a notice that no prompt of this client shows.
+    pub(super) fn is_of_others(&mut self, event: &Event) -> bool {
+        let EventKind::Message { kind, content, data } = &event.kind else { return false };
+        if self.remote.is_none() || event.agent != self.transcript.view() {
+            return false;
+        }
+        match kind {
+            MessageKind::User if event.kind.is_notification() => false,
+            MessageKind::User | MessageKind::Skill | MessageKind::Capture | MessageKind::Command => {
+                let is_own = |typed: &Option<String>| {
+                    // The row of `/skill` has the instructions.
+                    typed.as_ref().is_some_and(|typed| typed == content || *kind == MessageKind::Skill)
+                };
+                let own = self.prompts.iter_mut().find(|prompt| is_own(&prompt.typed));
+                match own {
+                    Some(prompt) if *kind == MessageKind::Skill => prompt.typed.is_none(),
+                    Some(prompt) => prompt.typed.take().is_none(),
+                    None => true,
+                }
+            }
+            MessageKind::Notice => self.prompts.is_empty() || data.is_some(),
+            MessageKind::Assistant | MessageKind::Tool | MessageKind::Compaction => false,
+        }
+    }
+
+    /// Returns the client whose line runs, as far as it is this one.
+    pub(super) fn line_client(&self) -> Arc<LineClient> {
+        match &self.remote {
+            None => self.session.front(),
+            Some(client) if !self.prompts.is_empty() => Arc::clone(client),
+            Some(_) => Arc::default(),
+        }
+    }
+
+    /// Tells the other clients of a command that changed what all of them see.
+    pub(super) fn tell_others(&self, typed: &str, outcome: &Outcome) {
+        let changes = [Code::Switched, Code::AgentSet, Code::Forked, Code::Killed, Code::ModelSet, Code::ModeSet];
+        if outcome.is_ok() && changes.contains(&outcome.code) {
+            let typed = patchbay_core::text::excerpt(typed, 80);
+            self.seat.tell_others(&typed);
+        }
+    }
+
+    /// Sends the text of an answer that the model is writing. The pieces that follow continue it.
+    pub(super) async fn join_answer(&mut self) {
+        if self.remote.is_none() {
+            return;
+        }
+        for _ in 0..JOINS {
+            let last = self.session.last_seq();
+            self.events = self.session.subscribe(last + 1);
+            match self.session.agent_in_view_now().await {
+                Ok(now) if now.seq == last => return self.joined(&now).await,
+                Ok(_) => {}
+                Err(error) => tracing::error!("the answer of session {} cannot be joined: {error}", self.id),
+            }
+        }
+    }
+
+    /// Shows what the agent in view is writing, and which lines wait.
+    pub(super) async fn joined(&mut self, now: &patchbay_session::AgentInView) {
+        let mut updates = Vec::new();
+        self.transcript.join(now.id, now.seq, now.answer.as_ref(), &mut updates);
+        for line in self.session.queue().lines {
+            let text = patchbay_core::text::excerpt(&line.text, 200);
+            self.transcript.notice(&format!("A line waits: {text}"), false, &mut updates);
+        }
+        self.send_all(updates).await;
+    }
+
+    /// Stops the lines of this client alone.
+    pub(super) async fn stop_own(&mut self) {
+        let lines: Vec<LineId> = self.prompts.iter().map(|prompt| prompt.line).collect();
+        for line in lines {
+            if self.session.take_back(line).await.is_none() {
+                self.session.stop(line);
+            }
+        }
+        self.prompts.iter_mut().for_each(|prompt| prompt.reason = Some(StopReason::Cancelled));
+    }
+
+    /// The connection is over: a client from elsewhere leaves the session, and one on this machine closes it.
+    pub(super) async fn leave(self) {
+        if self.remote.is_none() {
+            self.session.close().await;
+        }
+    }
+
+    /// Answers what is open: the session was closed.
+    pub(super) async fn closed_elsewhere(mut self) {
+        self.session.close().await;
+        self.drain().await;
+        for prompt in &mut self.prompts {
+            prompt.reason.get_or_insert(StopReason::Cancelled);
+        }
+        self.answer_all().await;
+        self.messages.close();
+        while let Ok(message) = self.messages.try_recv() {
+            message.refuse().await;
+        }
+    }
+}

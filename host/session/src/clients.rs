@@ -1,0 +1,151 @@
+//! Sessions that outlive their clients, and several clients on one session. `serve` keeps them here; `acp` joins them.
+//!
+//! - [`SharedSessions`]: the sessions that the process keeps open, until they are idle for long.
+//! - [`SharedSession`]: one of them; its clients, and its questions, which all of them are asked.
+//! - [`Seat`]: one client of one session.
+
+mod questions;
+mod shared;
+
+use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
+
+use parking_lot::Mutex;
+use patchbay_core::SessionId;
+use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+
+use crate::{ClientIdentity, Host, Session, SessionError};
+
+pub use questions::OpenQuestion;
+pub use shared::{Seat, SeatEvent, SharedSession};
+
+/// How often sessions are looked at that nothing needs any more.
+const SWEEP: Duration = Duration::from_secs(1);
+
+/// How long sessions and questions are kept.
+#[derive(Clone, Copy, Debug)]
+pub struct KeepSettings {
+    /// How long a session stays open that has no client and in which nothing runs.
+    pub idle: Duration,
+    /// How long a question waits for its answer. Then the answer is no.
+    pub question: Duration,
+}
+
+/// The sessions that a process keeps open.
+pub struct SharedSessions {
+    host: Arc<Host>,
+    keep: KeepSettings,
+    open: Mutex<BTreeMap<SessionId, Arc<SharedSession>>>,
+}
+
+impl SharedSessions {
+    /// Returns a registry without sessions. [`SharedSessions::sweep`] closes those that nothing needs any more.
+    pub fn new(host: Arc<Host>, keep: KeepSettings) -> Arc<Self> {
+        Arc::new(Self { host, keep, open: Mutex::default() })
+    }
+
+    /// Returns the host of the sessions.
+    pub fn host(&self) -> &Arc<Host> {
+        &self.host
+    }
+
+    /// Creates a session with this client; `None` is the front of the process.
+    ///
+    /// # Errors
+    /// The same as for [`Host::new_session`].
+    pub async fn create(&self, workspace: &Path, client: Option<ClientIdentity>) -> Result<Seat, SessionError> {
+        Ok(self.share(self.host.new_session(workspace).await?, client))
+    }
+
+    /// Adds a client to the session `id`, which is resumed if it is not open.
+    ///
+    /// # Errors
+    /// The same as for [`Host::resume`].
+    pub async fn open(&self, id: SessionId, client: Option<ClientIdentity>) -> Result<Seat, SessionError> {
+        loop {
+            let seat = self.share(self.host.resume(id).await?, client.clone());
+            // It may have been idle for long, and begun to close meanwhile.
+            if !seat.shared().session().is_closing() {
+                return Ok(seat);
+            }
+        }
+    }
+
+    /// Returns the open sessions, sorted by id.
+    pub fn all(&self) -> Vec<Arc<SharedSession>> {
+        self.open.lock().values().cloned().collect()
+    }
+
+    /// Returns the session `id` if it is open.
+    pub fn get(&self, id: SessionId) -> Option<Arc<SharedSession>> {
+        self.open.lock().get(&id).cloned()
+    }
+
+    /// Closes a session, whoever uses it. Its turns are stopped.
+    pub async fn close(&self, id: SessionId) {
+        let shared = self.open.lock().remove(&id);
+        if let Some(shared) = shared {
+            shared.session().stop_all();
+            shared.session().close().await;
+        }
+    }
+
+    /// Forgets the sessions that their clients have closed.
+    pub fn forget_closed(&self) {
+        self.open.lock().retain(|_, shared| !shared.session().is_closing());
+    }
+
+    /// Stops and closes all sessions.
+    pub async fn close_all(&self) {
+        let all = std::mem::take(&mut *self.open.lock());
+        // Their turns stop at once. Only then does each store the text it has received.
+        for shared in all.values() {
+            shared.session().stop_all();
+        }
+        for shared in all.values() {
+            shared.session().close().await;
+        }
+    }
+
+    /// Closes sessions that have had no client and nothing to do for long enough, until `stopped` is cancelled.
+    pub async fn sweep(&self, stopped: CancellationToken) {
+        let mut ticks = interval(SWEEP);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        while stopped.run_until_cancelled(ticks.tick()).await.is_some() {
+            let now = Instant::now();
+            for shared in self.all() {
+                if self.remove_unused(&shared, now) {
+                    tracing::info!(session = %shared.session().id(), "an idle session is closed");
+                    shared.session().close().await;
+                }
+            }
+        }
+    }
+
+    /// Joins under the lock: a sweep finds the session either with the client or before it was asked for.
+    fn share(&self, session: Arc<Session>, client: Option<ClientIdentity>) -> Seat {
+        let mut open = self.open.lock();
+        let shared = match open.get(&session.id()) {
+            Some(shared) if Arc::ptr_eq(shared.session(), &session) => Arc::clone(shared),
+            _ => {
+                let id = session.id();
+                let shared = SharedSession::new(session, self.keep.question);
+                open.insert(id, Arc::clone(&shared));
+                shared
+            }
+        };
+        shared.join(client)
+    }
+
+    /// Removes a session that was closed, or that nothing needs. Returns whether it did.
+    fn remove_unused(&self, shared: &Arc<SharedSession>, now: Instant) -> bool {
+        let mut open = self.open.lock();
+        let id = shared.session().id();
+        let is_it = open.get(&id).is_some_and(|open| Arc::ptr_eq(open, shared));
+        let is_unused = shared.session().is_closing() || shared.is_unused_since(now, self.keep.idle);
+        if is_it && is_unused {
+            open.remove(&id);
+        }
+        is_it && is_unused
+    }
+}

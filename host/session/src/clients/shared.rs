@@ -1,0 +1,177 @@
+//! One session and its clients.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+use tokio::{
+    sync::{broadcast, watch},
+    time::Instant,
+};
+
+use super::questions::{OpenQuestion, SharedQuestions};
+use crate::{ClientIdentity, Session};
+
+/// Lines that a client may fall behind in what other clients did.
+const TOLD: usize = 64;
+
+/// A session that stays open without a client.
+pub struct SharedSession {
+    session: Arc<Session>,
+    questions: Arc<SharedQuestions>,
+    clients: Mutex<SeatedClients>,
+    last: AtomicU64,
+    /// Prompts of all clients that have no answer yet.
+    prompts: AtomicUsize,
+    told: broadcast::Sender<Told>,
+}
+
+struct SeatedClients {
+    seated: BTreeMap<u64, Option<ClientIdentity>>,
+    /// When the last client left, or something ran; the opening of the session at first.
+    used: Instant,
+}
+
+/// What a client did that concerns the others, in a line.
+#[derive(Clone)]
+struct Told {
+    by: u64,
+    line: Arc<str>,
+}
+
+/// What a client has to learn about the others.
+pub enum SeatEvent {
+    /// The questions that are open now.
+    Questions(Vec<Arc<OpenQuestion>>),
+    /// What another client did.
+    Told(Arc<str>),
+}
+
+/// A client of a session. It leaves when this is dropped.
+pub struct Seat {
+    shared: Arc<SharedSession>,
+    id: u64,
+    identity: Option<ClientIdentity>,
+    told: broadcast::Receiver<Told>,
+    questions: watch::Receiver<Vec<Arc<OpenQuestion>>>,
+    /// Prompts of this client that have no answer yet.
+    prompts: usize,
+}
+
+impl SharedSession {
+    pub(super) fn new(session: Arc<Session>, patience: Duration) -> Arc<Self> {
+        let questions = SharedQuestions::new(Arc::downgrade(&session), patience);
+        session.set_approver(Arc::clone(&questions) as _);
+        let clients = Mutex::new(SeatedClients { seated: BTreeMap::new(), used: Instant::now() });
+        let told = broadcast::Sender::new(TOLD);
+        Arc::new(Self {
+            session,
+            questions,
+            clients,
+            last: AtomicU64::default(),
+            prompts: AtomicUsize::default(),
+            told,
+        })
+    }
+
+    /// Returns the session.
+    pub fn session(&self) -> &Arc<Session> {
+        &self.session
+    }
+
+    /// Returns the open questions, and how they change.
+    pub fn questions(&self) -> watch::Receiver<Vec<Arc<OpenQuestion>>> {
+        self.questions.subscribe()
+    }
+
+    /// Returns the names of the clients, in the order in which they came.
+    pub fn clients(&self) -> Vec<Arc<str>> {
+        self.clients.lock().seated.values().flatten().map(|identity| Arc::clone(&identity.name)).collect()
+    }
+
+    /// Adds a client.
+    pub(super) fn join(self: &Arc<Self>, identity: Option<ClientIdentity>) -> Seat {
+        let id = self.last.fetch_add(1, Ordering::Relaxed);
+        self.clients.lock().seated.insert(id, identity.clone());
+        let (told, mut questions) = (self.told.subscribe(), self.questions.subscribe());
+        // Those that are open already are new to this client.
+        questions.mark_changed();
+        Seat { shared: Arc::clone(self), id, identity, told, questions, prompts: 0 }
+    }
+
+    /// Returns whether there has been no client, no work and no question for this long. Notes the time otherwise.
+    pub(super) fn is_unused_since(&self, now: Instant, idle: Duration) -> bool {
+        let mut clients = self.clients.lock();
+        if !clients.seated.is_empty() || !self.session.is_idle() || self.questions.is_any() {
+            clients.used = now;
+        }
+        now.duration_since(clients.used) > idle
+    }
+}
+
+impl Seat {
+    /// Returns the session and its other clients.
+    pub fn shared(&self) -> &Arc<SharedSession> {
+        &self.shared
+    }
+
+    /// Returns whose client this is; `None` for the front of the process.
+    pub fn identity(&self) -> Option<&ClientIdentity> {
+        self.identity.as_ref()
+    }
+
+    /// Waits for what this client has to learn about the others. The first call returns the open questions at once. Cancel safe.
+    pub async fn next(&mut self) -> SeatEvent {
+        loop {
+            tokio::select! {
+                biased;
+                // An error is impossible: the session keeps the senders.
+                _ = self.questions.changed() => return SeatEvent::Questions(self.questions.borrow_and_update().clone()),
+                told = self.told.recv() => match told {
+                    Ok(told) if told.by != self.id => return SeatEvent::Told(told.line),
+                    Ok(_) | Err(_) => {}
+                },
+            }
+        }
+    }
+
+    /// Tells the other clients what this one did.
+    pub fn tell_others(&self, line: &str) {
+        let Some(identity) = &self.identity else { return };
+        let line = format!("{}: {line}", identity.name).into();
+        // An error means that there are no others.
+        let _ = self.shared.told.send(Told { by: self.id, line });
+    }
+
+    /// Notes how many prompts of this client have no answer yet.
+    pub fn set_prompts(&mut self, prompts: usize) {
+        let before = std::mem::replace(&mut self.prompts, prompts);
+        self.shared.prompts.fetch_add(prompts, Ordering::Relaxed);
+        self.shared.prompts.fetch_sub(before, Ordering::Relaxed);
+    }
+
+    /// Returns whether a prompt of another client has no answer yet.
+    pub fn others_prompt(&self) -> bool {
+        self.shared.prompts.load(Ordering::Relaxed) > self.prompts
+    }
+
+    /// Returns whether this is the only client.
+    pub fn is_alone(&self) -> bool {
+        self.shared.clients.lock().seated.len() == 1
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.set_prompts(0);
+        let mut clients = self.shared.clients.lock();
+        clients.seated.remove(&self.id);
+        clients.used = Instant::now();
+    }
+}

@@ -1,0 +1,39 @@
+//! What a client gives to the lines that it submits. A turn that no client's line began has none of it.
+
+use std::{fmt, sync::Arc};
+
+use patchbay_store::TokenRights;
+use patchbay_tools::{Editor, OutsideTools};
+
+/// The client that submits a line. The front of a process with one user is one as well, without an identity.
+#[derive(Clone, Default)]
+pub struct LineClient {
+    /// Whose client it is; `None` for the front of the process.
+    pub identity: Option<ClientIdentity>,
+    /// The editor through which skills that change files read and write; without one, they use the disk.
+    pub editor: Option<Arc<dyn Editor>>,
+    /// The tools that the client itself offers to models and skills.
+    pub tools: OutsideTools,
+}
+
+/// The token of a client, without its secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientIdentity {
+    /// The name that the user gave the token. Other clients are told it.
+    pub name: Arc<str>,
+    /// What the client may do besides reading.
+    pub may: TokenRights,
+}
+
+impl LineClient {
+    /// Returns whether the client may answer questions, and with it set a mode that answers them.
+    pub(crate) fn may_answer(&self) -> bool {
+        self.identity.as_ref().is_none_or(|identity| identity.may.answers)
+    }
+}
+
+impl fmt::Debug for LineClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LineClient").field("identity", &self.identity).finish_non_exhaustive()
+    }
+}
