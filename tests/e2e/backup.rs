@@ -14,7 +14,7 @@ fn backup_of_a_session_that_writes_resumes_it() {
     let mut patchbay = Patchbay::quick();
     patchbay.write("home/config/credentials.json", format!(r#"{{"openai": {{"api_key": "{SECRET}"}}}}"#));
     patchbay.skill("tea", "summary: Tea", "Make tea.");
-    fs::create_dir(patchbay.folder().join("elsewhere")).unwrap();
+    patchbay.write("elsewhere/SKILL.md", "---\nsummary: Elsewhere\n---\nLook elsewhere.\n");
     symlink(patchbay.folder().join("elsewhere"), patchbay.home().join("config/skills/linked")).unwrap();
     patchbay.write("workspace/picture.txt", "attached text");
     patchbay.run(&["token", "add", "laptop"]);
