@@ -12,9 +12,7 @@ impl FromStr for Day {
     type Err = String;
 
     fn from_str(written: &str) -> Result<Self, String> {
-        let date = written.parse::<jiff::civil::Date>().ok().filter(|_| written.len() == 10);
-        let midnight = date.and_then(|date| date.to_zoned(jiff::tz::TimeZone::UTC).ok());
-        let day = midnight.map(|midnight| Self(midnight.timestamp().as_second().div_euclid(86_400)));
+        let day = patchbay_store::day_of(written).map(Self);
         day.ok_or_else(|| format!("'{}' is not a day: write it as in 2026-11-27", text::excerpt(written, 40)))
     }
 }

@@ -64,6 +64,17 @@ impl Store {
         Ok(RetainedAttachments { digests: BTreeSet::from([digest]), _lock: Arc::new(lock) })
     }
 
+    /// Returns whether a row or a waiting line of the session names this content.
+    ///
+    /// # Errors
+    /// A database error.
+    pub async fn has_attachment(&self, session: SessionId, digest: &Digest) -> Result<bool, StoreError> {
+        self.database.read(|connection| {
+            let mut query = connection.prepare_cached("SELECT 1 FROM attachments WHERE session = ? AND digest = ?")?;
+            Ok(query.exists(params![session.to_string(), digest.to_string()])?)
+        })
+    }
+
     /// Returns a content; `None` if its file is missing or damaged. Blocks.
     ///
     /// # Errors
@@ -110,6 +121,10 @@ mod tests {
         drop(tree.store.store_attachments([&b"unused"[..]]).unwrap());
         let collected = tree.store.collect().await.unwrap();
         assert_eq!((collected.attachments, collected.bytes), (1, 6));
+        for (content, is_named) in [("only one", true), ("unused", false)] {
+            let digest = Digest::of(content.as_bytes());
+            assert_eq!(tree.store.has_attachment(tree.session(), &digest).await.unwrap(), is_named, "{content}");
+        }
         tree.store.remove_session(tree.session()).await.unwrap();
         let collected = tree.store.collect().await.unwrap();
         assert_eq!((collected.attachments, collected.bytes), (1, 8));

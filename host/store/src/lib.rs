@@ -48,6 +48,7 @@ mod recordings;
 mod reservations;
 mod rules;
 mod seen;
+mod sent_lines;
 mod sessions;
 mod skill_files;
 mod snapshots;
@@ -91,11 +92,12 @@ pub use recorded::RecordedSize;
 pub use recordings::NewRecording;
 pub use rules::{GrantRule, Rules};
 pub use seen::SeenFile;
+pub use sent_lines::SentLine;
 pub use sessions::{Collected, SessionRow, SessionSummary, UnusedSession};
 pub use snapshots::NewSnapshot;
 pub use source::Source;
 pub use spending::{
-    BudgetSettings, Ceiling, NewRequest, OverBudget, ReservedMoney, Spending, SpendingRow, SpentMoney, utc_date,
+    BudgetSettings, Ceiling, NewRequest, OverBudget, ReservedMoney, Spending, SpendingRow, SpentMoney, day_of, utc_date,
 };
 pub use turns::{EndedTurn, NewTurn, TurnRow};
 pub use upgrades::PinnedModels;
@@ -158,6 +160,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/patchbay/30.sql"),
     include_str!("../migrations/patchbay/31.sql"),
     include_str!("../migrations/patchbay/32.sql"),
+    include_str!("../migrations/patchbay/33.sql"),
 ];
 
 impl Store {

@@ -161,6 +161,13 @@ pub fn utc_date(day: i64) -> String {
     jiff::Timestamp::from_second(seconds).unwrap_or_default().strftime("%Y-%m-%d").to_string()
 }
 
+/// Returns the day of a date such as `2026-11-27`, in days since 1970 in UTC; `None` if it is none.
+pub fn day_of(date: &str) -> Option<i64> {
+    let day = date.parse::<jiff::civil::Date>().ok().filter(|_| date.len() == 10)?;
+    let midnight = day.to_zoned(jiff::tz::TimeZone::UTC).ok()?;
+    Some(midnight.timestamp().as_second().div_euclid(DAY_MS / 1_000))
+}
+
 /// Milliseconds of a day.
 const DAY_MS: i64 = 86_400_000;
 
