@@ -3,9 +3,8 @@
 use std::{process::ExitCode, sync::Arc};
 
 use patchbay_core::{SessionId, text};
-use patchbay_session::Host;
-use patchbay_store::{JournalEntry, JournalFilter, RecordedApproval};
-use serde_json::json;
+use patchbay_session::{Host, journal_object, journal_time};
+use patchbay_store::{JournalEntry, JournalFilter};
 
 use crate::{
     CliError,
@@ -34,7 +33,7 @@ pub(crate) async fn run(host: &Arc<Host>, arguments: &Journal) -> Result<ExitCod
         None => 0,
     };
     if arguments.json {
-        each_row(host, &filter, before, |entry| say!("{}", object(&entry))).await?;
+        each_row(host, &filter, before, |entry| say!("{}", journal_object(&entry))).await?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut table = vec![HEADINGS.map(str::to_owned)];
@@ -108,7 +107,7 @@ fn cells(entry: &JournalEntry) -> [String; COLUMNS] {
     let grants = if grants.is_empty() { "-".to_owned() } else { grants.join(",") };
     [
         entry.id.to_string(),
-        when(row.at),
+        journal_time(row.at),
         row.session.short(),
         text::clean_line(&row.asker.to_string()),
         text::clean_line(&format!("{}__{}", row.skill, row.tool)),
@@ -137,70 +136,5 @@ fn print(table: &[[String; COLUMNS]]) {
             line += "  ";
         }
         say!("{}", line.trim_end());
-    }
-}
-
-/// Returns all recorded data of a call.
-fn object(entry: &JournalEntry) -> serde_json::Value {
-    let row = &entry.row;
-    let mut object = json!({
-        "id": entry.id,
-        "at": when(row.at),
-        "call": row.call.to_string(),
-        "parent": row.parent.map(|call| call.to_string()),
-        "session": row.session.to_string(),
-        "workspace": text::clean_line(&row.workspace),
-        "asker": text::clean_line(&row.asker.to_string()),
-        "root": text::clean_line(&row.root),
-        "skill": text::clean_line(&row.skill),
-        "tool": text::clean_line(&row.tool),
-        "component": row.component.to_string(),
-        "input_hash": row.input_hash.to_string(),
-        "grants": row.grants.iter().map(|grant| text::clean_line(grant)).collect::<Vec<_>>(),
-        "approvals": row.approvals.iter().map(approval_object).collect::<Vec<_>>(),
-        "fuel": row.fuel,
-        "time_us": row.time_us,
-        "peak_memory": row.peak_memory,
-        "host_calls": row.host_calls,
-        "output_bytes": row.output_bytes,
-        "outcome": row.outcome(),
-    });
-    for (key, content) in [("input", &row.input), ("output", &row.output)] {
-        if let Some(content) = content {
-            object[key] = text::clean(content).into();
-        }
-    }
-    object
-}
-
-/// Returns what a person allowed.
-fn approval_object(approval: &RecordedApproval) -> serde_json::Value {
-    let mut object = json!({
-        "capability": text::clean_line(&approval.capability),
-        "answer": text::clean_line(&approval.answer),
-        "by": text::clean_line(&approval.by),
-    });
-    if let Some(shown) = approval.shown {
-        object["shown"] = shown.to_string().into();
-    }
-    if let Some(client) = &approval.client {
-        object["client"] = text::clean_line(client).into();
-    }
-    object
-}
-
-/// Formats a time in milliseconds since 1970 as UTC.
-fn when(at: i64) -> String {
-    jiff::Timestamp::from_millisecond(at).unwrap_or_default().strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_utc_to_the_millisecond() {
-        assert_eq!(when(1_795_291_440_007), "2026-11-21T20:04:00.007Z");
-        assert_eq!(when(0), "1970-01-01T00:00:00.000Z");
     }
 }

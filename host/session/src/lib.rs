@@ -62,6 +62,7 @@ mod mail;
 mod mcp_sessions;
 mod notices;
 mod notification;
+mod objects;
 mod observer;
 mod opening;
 mod options;
@@ -123,6 +124,7 @@ pub use line::{
 };
 pub use mcp_sessions::McpSessions;
 pub use notices::ModelInUse;
+pub use objects::{event_object, journal_object, journal_time};
 pub use observer::{Observer, Unobserved};
 pub use options::{OptionChoice, OptionKind, SessionOption};
 pub use platform::HostPlatform;

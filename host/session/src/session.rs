@@ -14,7 +14,7 @@ use patchbay_mcp::tools::{ClientServer, SessionServers};
 use patchbay_policy::Capability;
 use patchbay_provider::Choice;
 use patchbay_skill::{Skill, Snapshot};
-use patchbay_store::{AgentRow, Hold, SessionRow, StoreError};
+use patchbay_store::{AgentRow, Hold, SessionRow, Store, StoreError};
 use patchbay_tools::{ApprovalSlot, Approver, Editor, Mode, OutsideTool, OutsideTools};
 use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -178,6 +178,11 @@ impl Session {
             lock: Mutex::new(Some(lock)),
         });
         Some((session, idle_agents))
+    }
+
+    /// Returns the store of the host.
+    pub fn store(&self) -> &Store {
+        &self.host.store
     }
 
     /// Returns the session's id.

@@ -8,7 +8,7 @@ use patchbay_core::{
     TurnState, text,
 };
 use patchbay_repl::tool_failure;
-use patchbay_session::{AnswerFollower, Followed, Received, unanswered_hint};
+use patchbay_session::{AnswerFollower, Followed, Received, event_object, unanswered_hint};
 use serde_json::{Value, json};
 
 use super::EarlyEnd;
@@ -154,7 +154,7 @@ impl<W: Write> Printer<W> {
                 if event.kind == EventKind::ViewMoved {
                     self.look_at(event.agent)?;
                 }
-                match json_of(event) {
+                match event_object(event) {
                     Some(object) => self.object(&object),
                     None => Ok(()),
                 }
@@ -330,50 +330,6 @@ fn killed_lines<'a>(line: &'a str, outcome: &'a Outcome) -> Vec<&'a str> {
     }
 }
 
-/// Returns an event as an object for scripts; `None` for events that are printed in another way or not at all.
-fn json_of(event: Event) -> Option<Value> {
-    let Event { agent, seq, mut kind, .. } = event;
-    match &kind {
-        EventKind::TurnEnded { turn, cause, state, outcome } => {
-            return Some(json!({
-                "event": "turn",
-                "agent": agent.to_string(),
-                "turn": turn,
-                "cause": cause,
-                "state": state,
-                "code": outcome.code,
-            }));
-        }
-        // The outcome is printed as an object of its own, and each turn when it has ended.
-        EventKind::RequestWaits { .. }
-        | EventKind::LineEnded { .. }
-        | EventKind::LineQueued { .. }
-        | EventKind::LineDequeued { .. }
-        | EventKind::QueueHeld { .. }
-        | EventKind::TurnBegan { .. }
-        | EventKind::Unknown => return None,
-        _ => {}
-    }
-    // Scripts see that it is asked for again by the pieces that follow.
-    if let EventKind::GivenUp { turn, answer, .. } = kind {
-        let event =
-            json!({"event": "given_up", "turn": turn, "answer": answer, "agent": agent.to_string(), "seq": seq});
-        return Some(event);
-    }
-    // Scripts read a retry as the notice that it was before it had a kind of its own.
-    if let Some(text) = kind.notice() {
-        kind = EventKind::Notice { text };
-    }
-    let mut object = serde_json::to_value(&kind).unwrap_or_default();
-    if let Some(object) = object.as_object_mut() {
-        // Deltas are printed in order, so scripts need no position.
-        object.remove("at");
-    }
-    object["agent"] = agent.to_string().into();
-    object["seq"] = seq.into();
-    Some(object)
-}
-
 #[cfg(test)]
 mod tests {
     use patchbay_core::{DeltaPosition, Retrying};
@@ -456,7 +412,7 @@ mod tests {
     fn given_up_is_an_object_for_scripts() {
         let Received::Event(event) = broke_off(1) else { panic!() };
         let expected = json!({"event": "given_up", "turn": 1, "answer": 0, "agent": VIEW.to_string(), "seq": 1});
-        assert_eq!(json_of(event), Some(expected));
+        assert_eq!(event_object(event), Some(expected));
     }
 
     #[test]
