@@ -10,6 +10,7 @@ use std::{io, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use patchbay_session::{Host, KeepSettings, SharedSessions};
+use serde_json::json;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     sync::mpsc,
@@ -196,7 +197,10 @@ impl Connection {
 
     async fn initialize(&self, line: &[u8]) -> Result<serde_json::Value, RpcError> {
         let params: Initialize = params_of(line)?;
-        let result = capabilities::initialized(self.host(), &self.version).await;
+        let mut result = capabilities::initialized(self.host(), &self.version).await;
+        if let Some(remote) = &self.remote {
+            result["_meta"] = json!({"patchbay": {"workspaces": remote.workspace_names()}});
+        }
         *self.capabilities.lock() = Some(params.client_capabilities.unwrap_or_default());
         Ok(result)
     }

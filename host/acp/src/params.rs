@@ -139,7 +139,32 @@ pub(crate) struct OfSession {
 pub(crate) struct Prompt {
     pub(crate) session_id: String,
     pub(crate) prompt: Bounded<ContentBlock, 1000>,
+    #[serde(default, rename = "_meta")]
+    meta: Option<PromptMeta>,
 }
+
+/// The extensions of a prompt.
+#[derive(Debug, Deserialize)]
+struct PromptMeta {
+    #[serde(default)]
+    patchbay: Option<PromptExtension>,
+}
+
+#[derive(Debug, Deserialize)]
+struct PromptExtension {
+    #[serde(default)]
+    key: Option<String>,
+}
+
+impl Prompt {
+    /// Returns the key by which a prompt that is sent again is recognised.
+    pub(crate) fn take_key(&mut self) -> Option<String> {
+        self.meta.take()?.patchbay?.key.filter(|key| (1..=PROMPT_KEY).contains(&key.len()))
+    }
+}
+
+/// Limit in bytes of the key of a prompt. A longer one is ignored.
+const PROMPT_KEY: usize = 128;
 
 /// Parameters of `session/set_config_option`. All options are lists of texts.
 #[derive(Debug, Deserialize)]

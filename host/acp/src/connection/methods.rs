@@ -39,9 +39,11 @@ impl Connection {
             }),
             "session/delete" => self.spawn(responder, line, room, Self::delete),
             "session/prompt" => match self.with_session(&line, |params: &Prompt| &params.session_id) {
-                Ok((handle, params)) => {
+                Ok((handle, mut params)) => {
                     drop(line);
-                    handle.prompt(responder, params.prompt.0, room).await;
+                    // An editor that started this process has no connection to lose.
+                    let key = params.take_key().filter(|_| self.remote.is_some());
+                    handle.prompt(responder, params.prompt.0, key, room).await;
                 }
                 Err(error) => responder.respond(Err(error)).await,
             },

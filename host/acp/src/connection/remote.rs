@@ -1,6 +1,9 @@
 //! What a client from elsewhere may use. An editor that started this process may use everything.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use patchbay_core::text;
 use patchbay_jsonrpc::RpcError;
@@ -10,6 +13,7 @@ use super::{
     Connection,
     servers::{self, NamedServers},
 };
+use crate::RemoteClient;
 use crate::params::{Bounded, NamedServer};
 
 impl Connection {
@@ -53,5 +57,16 @@ impl Connection {
             Some(_) => servers::for_remote(used),
             None => NamedServers { used, left_out: Vec::new() },
         })
+    }
+}
+
+impl RemoteClient {
+    /// Returns the folders by the names under which a bridge finds them. A name that two folders have is left out.
+    pub(super) fn workspace_names(&self) -> BTreeMap<&str, &str> {
+        let is_only = |folder: &PathBuf| {
+            self.workspaces.iter().filter(|other| other.file_name() == folder.file_name()).count() == 1
+        };
+        let folders = self.workspaces.iter().filter(|folder| is_only(folder));
+        folders.filter_map(|folder| Some((folder.file_name()?.to_str()?, folder.to_str()?))).collect()
     }
 }

@@ -25,8 +25,8 @@ pub(crate) enum Opening {
 pub(super) enum SessionMessage {
     /// The client opened the session; the task answers. With a line about each MCP server that is left out.
     Opened(Responder, Opening, Vec<String>),
-    /// A prompt, and the room of its line, which is free once the prompt is submitted.
-    Prompt(Responder, Vec<ContentBlock>, LineRoom),
+    /// A prompt with its key, and the room of its line, which is free once the prompt is submitted.
+    Prompt(Responder, Vec<ContentBlock>, Option<String>, LineRoom),
     /// An option gets another value.
     SetOption(Responder, OptionKind, String),
     /// Everything that runs is stopped.
@@ -53,8 +53,14 @@ impl SessionHandle {
         self.send(SessionMessage::Opened(responder, opening, left_out)).await;
     }
 
-    pub(crate) async fn prompt(&self, responder: Responder, blocks: Vec<ContentBlock>, room: LineRoom) {
-        self.send(SessionMessage::Prompt(responder, blocks, room)).await;
+    pub(crate) async fn prompt(
+        &self,
+        responder: Responder,
+        blocks: Vec<ContentBlock>,
+        key: Option<String>,
+        room: LineRoom,
+    ) {
+        self.send(SessionMessage::Prompt(responder, blocks, key, room)).await;
     }
 
     /// Passes a new value of an option.

@@ -82,6 +82,8 @@ enum TaskWake {
 
 /// The result of work that ran beside this task.
 enum SideTaskEnd {
+    /// A prompt that was sent again was answered.
+    Repeated,
     /// An option was set, or not.
     OptionSet(Responder, Result<(), Outcome>),
     /// The client has given up the prompt of this line.
@@ -163,8 +165,8 @@ impl SessionTask {
                 TaskWake::Message(Some(SessionMessage::Opened(responder, opening, left_out))) => {
                     self.opened(responder, opening, left_out).await
                 }
-                TaskWake::Message(Some(SessionMessage::Prompt(responder, blocks, _room))) => {
-                    self.prompt(responder, blocks).await;
+                TaskWake::Message(Some(SessionMessage::Prompt(responder, blocks, key, _room))) => {
+                    self.prompt(responder, blocks, key).await;
                 }
                 TaskWake::Message(Some(SessionMessage::SetOption(responder, kind, value))) => {
                     self.set_option(responder, kind, value);
@@ -333,7 +335,7 @@ impl SessionTask {
             Ok(SideTaskEnd::OptionSet(responder, set)) => self.option_set(responder, set).await,
             Ok(SideTaskEnd::GivenUp(line)) => self.give_up(line).await,
             // The list of open questions tells the rest.
-            Ok(SideTaskEnd::Asked) => {}
+            Ok(SideTaskEnd::Asked | SideTaskEnd::Repeated) => {}
             // The prompt that it waited for was answered, or the question.
             Err(error) if error.is_cancelled() => {}
             Err(error) => tracing::error!("a task of session {} panicked: {error}", self.id),

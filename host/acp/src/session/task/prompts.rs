@@ -1,6 +1,9 @@
 //! Prompts of the client: from the blocks to the answer.
 
-use patchbay_core::{Code, LineId, Outcome};
+use std::sync::Arc;
+
+use patchbay_core::{Code, Digest, LineId, Outcome, PrincipalId};
+use patchbay_store::{SentLine, StoreError};
 
 use super::{
     super::open_prompts::{AbortOnDrop, OpenPrompt, StopReason},
@@ -11,7 +14,7 @@ use patchbay_jsonrpc::{Responder, RpcError};
 use crate::{params::ContentBlock, prompt};
 
 impl SessionTask {
-    pub(super) async fn prompt(&mut self, responder: Responder, blocks: Vec<ContentBlock>) {
+    pub(super) async fn prompt(&mut self, responder: Responder, blocks: Vec<ContentBlock>, key: Option<String>) {
         if self.seat.identity().is_some_and(|identity| !identity.may.lines) {
             let message = "the token of this client has no right to send lines.";
             return responder.respond(Err(RpcError::of_host(Code::Denied, message))).await;
@@ -20,6 +23,17 @@ impl SessionTask {
             Ok(input) => input,
             Err(outcome) => return self.refuse(responder, &outcome).await,
         };
+        if let Some(key) = &key {
+            match self.begin_keyed(key, &input.text).await {
+                Ok(SentLine::New) => {}
+                Ok(SentLine::Sent(_)) => return self.answer_when_idle(responder),
+                Ok(SentLine::Other | SentLine::Unknown) => {
+                    let message = "whether this prompt was accepted before is not known; look at the conversation, and send it again if it is not there.";
+                    return responder.respond(Err(RpcError::of_host(Code::OutcomeUnknown, message))).await;
+                }
+                Err(error) => return responder.respond(Err(RpcError::of_host(error.code(), error))).await,
+            }
+        }
         input.client = self.remote.clone();
         self.transcript.set_skills(self.session.snapshot());
         self.window = self.session.model_in_use().await.map_or(0, |model| model.window);
@@ -38,6 +52,11 @@ impl SessionTask {
         let (is_command, typed) = (input.text.starts_with('/'), Some(input.text.clone()));
         let submitted = self.session.submit_input(input);
         let line = submitted.id();
+        if let Some(key) = key
+            && let Err(error) = self.session.store().set_sent_line(&PrincipalId::LOCAL, &key, line).await
+        {
+            tracing::error!("the key of a prompt could not be stored: {error}");
+        }
         let given_up = responder.cancelled().clone();
         let watch = AbortOnDrop(self.side_tasks.spawn(async move {
             given_up.cancelled().await;
@@ -57,6 +76,22 @@ impl SessionTask {
             _watch: watch,
         });
         self.answer_cancelled().await;
+    }
+
+    /// Looks up the key of a prompt, which a client sends again after its connection was lost.
+    async fn begin_keyed(&mut self, key: &str, text: &str) -> Result<SentLine, StoreError> {
+        let request = Digest::of(format!("{}\n{text}", self.session.id()).as_bytes());
+        self.session.store().begin_sent_line(&PrincipalId::LOCAL, key, request).await
+    }
+
+    /// Answers a prompt that was sent again: when everything has ended that the first one began.
+    fn answer_when_idle(&mut self, responder: Responder) {
+        let session = Arc::clone(&self.session);
+        self.side_tasks.spawn(async move {
+            session.wait_idle().await;
+            responder.respond(Ok(StopReason::EndTurn.result())).await;
+            SideTaskEnd::Repeated
+        });
     }
 
     /// Stops the work that a prompt began, after the client gave it up. If it is the only prompt, everything is
