@@ -106,6 +106,7 @@ mod searching;
 mod seed_examples;
 #[cfg(unix)]
 mod serve;
+mod serve_api;
 mod services;
 mod session_archive;
 mod sessions;

@@ -52,7 +52,12 @@ impl DerefMut for Peer {
 impl Peer {
     /// Starts a client that reads.
     pub fn start(patchbay: &Patchbay) -> Self {
-        let mut peer = Self::deaf(patchbay);
+        Self::start_with(patchbay, &["acp"])
+    }
+
+    /// As [`Peer::start`], with other arguments than `acp`.
+    pub fn start_with(patchbay: &Patchbay, arguments: &[&str]) -> Self {
+        let mut peer = Self::deaf_with(patchbay, arguments);
         let (sender, lines) = channel();
         let output = BufReader::new(peer.unread.take().expect("an output"));
         thread::spawn(move || {
@@ -66,7 +71,11 @@ impl Peer {
 
     /// Starts a client that never reads.
     pub fn deaf(patchbay: &Patchbay) -> Self {
-        let mut command = patchbay.command(&["acp"]);
+        Self::deaf_with(patchbay, &["acp"])
+    }
+
+    fn deaf_with(patchbay: &Patchbay, arguments: &[&str]) -> Self {
+        let mut command = patchbay.command(arguments);
         let mut child = command.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the binary starts");
         let input = child.stdin.take().map(|input| Box::new(input) as Box<dyn Write + Send>);
         let unread = child.stdout.take();

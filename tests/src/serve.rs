@@ -32,6 +32,17 @@ pub struct Serving {
 impl Serving {
     /// Starts a server on a free port. `settings` are lines of `[serve]`.
     pub fn start(patchbay: &Patchbay, settings: &str) -> Self {
+        Self::start_with(patchbay, settings, &["serve"]).0
+    }
+
+    /// As [`Serving::start`]; returns the link for a browser, too.
+    pub fn start_open(patchbay: &Patchbay) -> (Self, String) {
+        let (serving, lines) = Self::start_with(patchbay, "", &["serve", "--open"]);
+        let link = lines.last().and_then(|line| line.rsplit(' ').next()).expect("a link").to_owned();
+        (serving, link)
+    }
+
+    fn start_with(patchbay: &Patchbay, settings: &str, arguments: &[&str]) -> (Self, Vec<String>) {
         let config = patchbay.home().join("config/config.toml");
         let before = fs::read_to_string(&config).unwrap_or_default();
         if !before.contains("[serve]") {
@@ -41,7 +52,7 @@ impl Serving {
                 format!("{before}\n[serve]\nlisten = \"127.0.0.1:0\"\nworkspaces = [{workspace}]\n{settings}\n");
             patchbay.write("home/config/config.toml", serve);
         }
-        let mut command = patchbay.command(&["serve"]);
+        let mut command = patchbay.command(arguments);
         let mut child = command.stderr(Stdio::inherit()).spawn().expect("the binary starts");
         let mut output = BufReader::new(child.stdout.take().expect("an output"));
         let mut line = || {
@@ -50,9 +61,11 @@ impl Serving {
             line.trim_end().to_owned()
         };
         let url = line();
+        // The line about the first token, if there is one, and the link.
+        let lines = if arguments.len() > 1 { vec![line(), line()] } else { Vec::new() };
         let address = url.split_once("://").expect("a URL").1.to_owned();
         let token = fs::read_to_string(patchbay.home().join("state/serve.token")).expect("a token").trim().to_owned();
-        Self { child, address, token }
+        (Self { child, address, token }, lines)
     }
 
     /// Opens a connection.

@@ -172,6 +172,9 @@ pub(crate) enum Command {
     /// Listens as [serve] of config.toml says, by default on 127.0.0.1 alone. A client brings a token. Sessions outlive their
     /// connections: a turn that runs goes on when its client leaves.
     Serve {
+        /// Print a link that opens the page in a browser of this machine; it works once, within 60 seconds
+        #[arg(long)]
+        open: bool,
         /// Record the calls of tools, for tests: 'patchbay journal fixture'
         #[arg(long)]
         record: bool,

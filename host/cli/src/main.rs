@@ -151,7 +151,7 @@ fn run(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> Result<ExitCo
             let host = open_served(&HomeDirs::find()?, progress, &serve)?;
             runtime.block_on(mcp::serve(host, serve))
         }
-        Some(Command::Serve { record }) => serve(record, runtime),
+        Some(Command::Serve { open, record }) => serve(open, record, runtime),
         Some(Command::Backup { folder }) => runtime.block_on(backup::run(&folder)),
         Some(Command::Doctor(doctor)) => runtime.block_on(doctor::run(&doctor)),
         Some(Command::Completions { shell }) => shell::completions(shell),
@@ -176,13 +176,13 @@ fn acp(record: bool, runtime: &tokio::runtime::Runtime) -> Result<ExitCode, CliE
 }
 
 /// Serves clients elsewhere.
-fn serve(record: bool, runtime: &tokio::runtime::Runtime) -> Result<ExitCode, CliError> {
+fn serve(open: bool, record: bool, runtime: &tokio::runtime::Runtime) -> Result<ExitCode, CliError> {
     let home = HomeDirs::find()?;
     let settings = config::read(&home.paths.config)?.serve;
     let host = open_watched(&home, ProgressLine::new(Style::of_standard_error(), runtime.handle()), record)?;
     runtime.block_on(async {
         let (_watch, _refreshing) = (watch(&host), host.providers().keep_refreshed());
-        serve::serve(host, &home.paths.state, settings).await
+        serve::serve(host, &home.paths.state, settings, open).await
     })
 }
 

@@ -10,7 +10,12 @@ use tokio_util::sync::CancellationToken;
 use crate::{CliError, out::say, signals::cancel_on_signal, token};
 
 /// Serves until a signal.
-pub(crate) async fn serve(host: Arc<Host>, state: &Path, settings: ServeSettings) -> Result<ExitCode, CliError> {
+pub(crate) async fn serve(
+    host: Arc<Host>,
+    state: &Path,
+    settings: ServeSettings,
+    open: bool,
+) -> Result<ExitCode, CliError> {
     let server = Server::bind(settings).await?;
     let first = token::first(host.store(), state).await?;
     let stopped = CancellationToken::new();
@@ -18,6 +23,9 @@ pub(crate) async fn serve(host: Arc<Host>, state: &Path, settings: ServeSettings
     say!("{}", server.url());
     if let Some(file) = first {
         say!("The first token is in {}", text::clean_line(&file.to_string_lossy()));
+    }
+    if open {
+        say!("Open this link within 60 seconds; it works once: {}", server.link());
     }
     server.run(host, env!("CARGO_PKG_VERSION"), stopped).await;
     Ok(ExitCode::SUCCESS)
@@ -30,5 +38,25 @@ impl From<ServeError> for CliError {
             ServeError::Address { .. } => Code::PortUnusable,
         };
         Self::new(code, error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn api_document_is_what_the_table_says() {
+        let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/api.md");
+        let expected = format!(
+            "# The API of `patchbay serve`\n\n[serve.md](serve.md) shows how to use it. Every request needs \
+             `Authorization: Bearer TOKEN`, and a body is JSON with `Content-Type: application/json`. A failed request has a status of \
+             400 or higher and an `error` with a [code](codes.md) and a message. What does not exist and what a token may not see have \
+             the same reply.\n\n{}",
+            patchbay_serve::api_document()
+        );
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            std::fs::write(&file, &expected).unwrap();
+        }
+        let found = std::fs::read_to_string(&file).unwrap_or_default();
+        assert!(found == expected, "docs/api.md is not what the source says; run: make docs");
     }
 }

@@ -242,6 +242,11 @@ codes! {
         ServerUnreachable = "server_unreachable", "`patchbay acp --connect` has no connection to the server.";
         ServerRefused = "server_refused", "`patchbay acp --connect`: the server refuses the token, the workspace or the connection.";
         ClientGone = "client_gone", "The client whose line runs has left; its files and terminals are out of reach. The turn goes on.";
+        NotFound = "not_found", "`patchbay serve`: nothing has this id, or not for this token.";
+        TokenRight = "token_right", "`patchbay serve`: the token does not have the right that this needs.";
+        QuestionClosed = "question_closed", "`patchbay serve`: the question was answered already, or its call was stopped.";
+        ServerDraining = "server_draining", "`patchbay serve`: the server ends and accepts no new lines.";
+        LinkUsed = "link_used", "`patchbay serve --open`: the link was used already, or is older than 60 seconds.";
         ClientProtocol = "client_protocol", "The client of `patchbay mcp` broke the protocol before it was connected.";
         Timeout = "timeout", "`exec` reached its time-out.";
         Internal = "internal", "A bug in Patchbay. Please report it.";

@@ -6,18 +6,19 @@ use axum::{
     Extension, Router,
     body::Body,
     extract::{State, WebSocketUpgrade},
-    http::{HeaderValue, Request, Response, StatusCode, header, request::Parts},
+    http::{HeaderValue, Method, Request, Response, StatusCode, header, request::Parts},
     response::IntoResponse as _,
     routing::any,
 };
 use hyper::{body::Incoming, service::Service as _};
 use hyper_util::service::TowerToHyperService;
+use patchbay_core::Digest;
 use patchbay_mcp::server::{ActiveRequest, HostGate, Misdirected, OpenConnection, bearer_digest};
 use patchbay_session::SharedSessions;
 use patchbay_store::ClientToken;
 use tokio_util::sync::CancellationToken;
 
-use crate::socket;
+use crate::{Logins, api, page, socket};
 
 /// Answers the requests of all connections.
 pub(crate) struct ServeFront {
@@ -32,6 +33,9 @@ pub(crate) struct ServeState {
     /// The folders in which sessions may have their workspaces.
     pub(crate) workspaces: Arc<[PathBuf]>,
     pub(crate) version: String,
+    pub(crate) logins: Logins,
+    /// Whether browsers reach the server over TLS.
+    pub(crate) is_secure: bool,
     /// Cancelled when the server ends.
     pub(crate) stopped: CancellationToken,
 }
@@ -39,7 +43,10 @@ pub(crate) struct ServeState {
 impl ServeState {
     /// Returns the token of a request, which is looked up each time.
     async fn token(&self, head: &Parts) -> Option<ClientToken> {
-        let digest = bearer_digest(&head.headers)?;
+        let digest = match head.headers.contains_key(header::AUTHORIZATION) {
+            true => bearer_digest(&head.headers)?,
+            false => browser_digest(head)?,
+        };
         match self.sessions.host().store().client_token(&digest).await {
             Ok(Some(token)) => {
                 self.sessions.host().store().note_token_use(&token).await;
@@ -57,7 +64,8 @@ impl ServeState {
 impl ServeFront {
     pub(crate) fn new(gate: HostGate, state: ServeState) -> Self {
         let state = Arc::new(state);
-        let router = Router::new().route("/acp", any(acp)).fallback(not_found).with_state(Arc::clone(&state));
+        let router = page::routes(api::routes(Router::new().route("/acp", any(acp))));
+        let router = router.fallback(not_found).with_state(Arc::clone(&state));
         Self { gate, state, router }
     }
 
@@ -70,10 +78,15 @@ impl ServeFront {
         if let Some(probed) = self.probe(&head) {
             return probed;
         }
-        let Some(token) = self.state.token(&head).await else { return no_token() };
+        let token = self.state.token(&head).await;
+        if token.is_none() && !page::is_open(head.uri.path()) {
+            return no_token();
+        }
         let active = Arc::new(connection.begin().await);
         let mut request = Request::from_parts(head, Body::new(body));
-        request.extensions_mut().insert(token);
+        if let Some(token) = token {
+            request.extensions_mut().insert(token);
+        }
         request.extensions_mut().insert(Arc::clone(&active));
         let Ok(answer) = TowerToHyperService::new(self.router.clone()).call(request).await;
         answer
@@ -104,6 +117,13 @@ async fn acp(
         }),
         Err(rejection) => rejection.into_response(),
     }
+}
+
+/// Returns the digest of a browser's cookie. A change, and a WebSocket, also needs the `Origin` of our own page: another page could
+/// make the browser send them. The gate has checked that an `Origin` is ours.
+fn browser_digest(head: &Parts) -> Option<Digest> {
+    let only_reads = matches!(head.method, Method::GET | Method::HEAD) && !head.headers.contains_key(header::UPGRADE);
+    (only_reads || head.headers.contains_key(header::ORIGIN)).then(|| page::cookie_digest(&head.headers)).flatten()
 }
 
 async fn not_found() -> Response<Body> {

@@ -3,6 +3,7 @@
 //! - `settings`: `[serve]` of `config.toml`.
 //! - `server`: accepts connections, over TLS if configured, and drains them at the end.
 //! - `front`: checks each request before its path is looked at, then routes it.
+//! - `api`: `/v1`, for scripts; `page`: the same for a browser.
 //! - `socket`: one WebSocket as the lines of the Agent Client Protocol.
 //!
 //! A peer without a token costs no more than a request's head. See `HEAD_BYTES`.
@@ -10,10 +11,15 @@
 // The future of a connection: `acp` within a WebSocket within a request.
 #![recursion_limit = "256"]
 
+mod api;
 mod front;
+mod page;
 mod server;
 mod settings;
 mod socket;
+mod workspaces;
 
+pub use api::{markdown as api_document, open_api};
+pub use page::Logins;
 pub use server::{ServeError, Server};
 pub use settings::ServeSettings;

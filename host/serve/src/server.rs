@@ -13,7 +13,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    ServeSettings,
+    Logins, ServeSettings,
     front::{ServeFront, ServeState},
 };
 
@@ -51,6 +51,7 @@ pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
     settings: ServeSettings,
+    logins: Logins,
 }
 
 impl Server {
@@ -63,7 +64,12 @@ impl Server {
         let failed = |source| ServeError::Address { address, source };
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        Ok(Self { listener, address, settings })
+        Ok(Self { listener, address, settings, logins: Logins::default() })
+    }
+
+    /// Returns a link for a browser of this machine, which works once within 60 seconds.
+    pub fn link(&self) -> String {
+        format!("{}/open#{}", self.url(), self.logins.new_code())
     }
 
     /// Returns the URL of the server.
@@ -85,6 +91,8 @@ impl Server {
             sessions: Arc::clone(&sessions),
             workspaces,
             version: version.to_owned(),
+            logins: self.logins,
+            is_secure: false,
             stopped: stopped.clone(),
         };
         let front = Arc::new(ServeFront::new(gate, state));

@@ -1,0 +1,140 @@
+//! The events of a session as server-sent events.
+//!
+//! Unnamed events are the JSON of `patchbay exec --json`; a row has its number as its id, so a browser that reconnects misses none.
+//! Named events are `line` (how a line ended), `questions` (all open questions, when they change) and `client`
+//! (what another client did, in a line).
+
+use std::{convert::Infallible, sync::Arc, time::Duration};
+
+use axum::{
+    body::Body,
+    http::Response,
+    response::{
+        IntoResponse as _,
+        sse::{Event, KeepAlive, Sse},
+    },
+};
+use futures_util::stream::unfold;
+use patchbay_core::{Digest, EventKind};
+use patchbay_session::{Received, Seat, SeatEvent, Subscription, event_object};
+use serde_json::json;
+use tokio::time::{Interval, MissedTickBehavior, interval};
+
+use super::{
+    call::{ApiError, Call, Reply},
+    questions::question_body,
+    sessions::open,
+};
+use crate::front::ServeState;
+
+/// How often a proxy sees that the stream is alive.
+const ALIVE: Duration = Duration::from_secs(15);
+/// How long a removed token keeps its streams at most.
+const TOKEN_CHECK: Duration = Duration::from_secs(2);
+
+/// A stream of events to one client.
+pub(crate) struct Following {
+    pub(crate) state: Arc<ServeState>,
+    /// Keeps the session open.
+    pub(crate) seat: Seat,
+    pub(crate) events: Subscription,
+    token: Digest,
+    checks: Interval,
+}
+
+/// What a client is told next.
+pub(crate) enum Told {
+    Received(Received),
+    QuestionsChanged,
+    /// What another client did, in a line.
+    ByOthers(Arc<str>),
+}
+
+impl Following {
+    /// Joins a session. `after` is the last row that the client has; `None` is the last row there is.
+    pub(crate) async fn begin(state: Arc<ServeState>, call: &Call, after: Option<u64>) -> Result<Self, ApiError> {
+        let seat = open(&state, call).await?;
+        let session = seat.shared().session();
+        let events = session.subscribe(after.unwrap_or_else(|| session.last_seq()).saturating_add(1));
+        let mut checks = interval(TOKEN_CHECK);
+        checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Ok(Self { state, seat, events, token: call.token.digest, checks })
+    }
+
+    /// Waits for what the client is told next; `None` at the end: of the session, the server or the token.
+    pub(crate) async fn next(&mut self) -> Option<Told> {
+        let stopped = self.state.stopped.clone();
+        loop {
+            tokio::select! {
+                biased;
+                () = stopped.cancelled() => return None,
+                received = self.events.next() => match received {
+                    Ok(received) => return received.map(Told::Received),
+                    Err(error) => {
+                        tracing::error!("the events of a session cannot be read: {error}");
+                        return None;
+                    }
+                },
+                event = self.seat.next() => match event {
+                    SeatEvent::Questions(_) => return Some(Told::QuestionsChanged),
+                    SeatEvent::Told(line) => return Some(Told::ByOthers(line)),
+                },
+                _ = self.checks.tick() => {
+                    if !matches!(self.state.store().client_token(&self.token).await, Ok(Some(_))) {
+                        return None;
+                    }
+                }
+            }
+        }
+    }
+}
+
+pub(super) async fn follow(state: Arc<ServeState>, call: Call) -> Result<Reply, ApiError> {
+    let last = match call.headers.get("last-event-id") {
+        None => None,
+        Some(id) => Some(
+            id.to_str()
+                .ok()
+                .and_then(|id| id.parse().ok())
+                .ok_or_else(|| ApiError::invalid("Last-Event-ID is not the number of a row."))?,
+        ),
+    };
+    let after = last.or(call.query("after")?);
+    let following = Following::begin(state, &call, after).await?;
+    Ok(Reply::Whole(stream(following, |following, told| match told {
+        Told::QuestionsChanged => {
+            let questions = following.seat.shared().questions();
+            let questions: Vec<_> = questions.borrow().iter().map(|open| question_body(open)).collect();
+            vec![Event::default().event("questions").data(json!(questions).to_string())]
+        }
+        Told::ByOthers(line) => vec![Event::default().event("client").data(json!({"text": &*line}).to_string())],
+        Told::Received(Received::Lagged(missed)) => {
+            vec![Event::default().data(json!({"event": "lagged", "missed": missed}).to_string())]
+        }
+        Told::Received(Received::Event(event)) => {
+            if let EventKind::LineEnded { line, outcome } = &event.kind {
+                let mut object = serde_json::to_value(outcome).unwrap_or_default();
+                object["line"] = line.to_string().into();
+                return vec![Event::default().event("line").data(object.to_string())];
+            }
+            let row = matches!(event.kind, EventKind::Message { .. }).then_some(event.seq);
+            let Some(object) = event_object(event) else { return Vec::new() };
+            let told = Event::default().data(object.to_string());
+            vec![row.map_or(told.clone(), |row| told.id(row.to_string()))]
+        }
+    })))
+}
+
+/// Returns the response that sends everything `following` is told, as `render` writes it.
+pub(crate) fn stream(following: Following, render: fn(&Following, Told) -> Vec<Event>) -> Response<Body> {
+    let events = unfold((following, Vec::new().into_iter()), move |(mut following, mut ready)| async move {
+        loop {
+            if let Some(event) = ready.next() {
+                return Some((Ok::<Event, Infallible>(event), (following, ready)));
+            }
+            let told = following.next().await?;
+            ready = render(&following, told).into_iter();
+        }
+    });
+    Sse::new(events).keep_alive(KeepAlive::new().interval(ALIVE)).into_response()
+}

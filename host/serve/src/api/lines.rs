@@ -1,0 +1,146 @@
+//! Lines: sent, once for each key, and stopped.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::http::StatusCode;
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use patchbay_core::{Code, Digest, LineId, Outcome};
+use patchbay_session::{LineClient, LineInput, NewAttachment};
+use patchbay_store::SentLine;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{
+    call::{ApiError, Call, Reply},
+    sessions::open,
+};
+use crate::front::ServeState;
+
+const KEY: &str = "idempotency-key";
+const KEY_BYTES: usize = 128;
+/// Limit of `wait`, in seconds.
+const WAIT: u64 = 600;
+
+/// A line to send.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewLine {
+    /// A message, or a command with its '/'.
+    text: String,
+    /// Files for the model or the command.
+    #[serde(default)]
+    attachments: Vec<AttachedFile>,
+}
+
+/// A file that is sent with a line.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct AttachedFile {
+    name: String,
+    /// The content in base64.
+    data: String,
+}
+
+/// A line that was accepted.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct AcceptedLine {
+    /// Its id, as in the events of kind `line`.
+    line: String,
+    /// The last row before it: `?after=` of the events.
+    after: Option<u64>,
+    /// Whether an earlier request with the same key sent it.
+    is_repeated: bool,
+    /// How it ended; null if it was not waited for, or still runs.
+    #[schemars(with = "Option<Value>")]
+    outcome: Option<Outcome>,
+}
+
+/// What to stop.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Stop {
+    /// The line to stop; without it, everything that runs.
+    line: Option<String>,
+}
+
+/// How much was stopped.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Stopped {
+    stopped: usize,
+}
+
+pub(super) async fn send(state: Arc<ServeState>, call: Call) -> Result<Reply, ApiError> {
+    let NewLine { text, attachments } = call.json()?;
+    let wait = call.query::<u64>("wait")?.unwrap_or_default().min(WAIT);
+    state.accepts_work()?;
+    let seat = open(&state, &call).await?;
+    let session = seat.shared().session();
+    let attachments = attachments.into_iter().map(attachment).collect::<Result<_, _>>()?;
+    let key = key(&call)?;
+    if let Some(key) = &key {
+        let request = Digest::of(&[&session.id().as_bytes()[..], &*call.body].concat());
+        match state.store().begin_sent_line(&call.token.person, key, request).await? {
+            SentLine::New => {}
+            SentLine::Sent(line) => {
+                let repeated = AcceptedLine { line: line.to_string(), after: None, is_repeated: true, outcome: None };
+                return Reply::with(StatusCode::ACCEPTED, &repeated);
+            }
+            SentLine::Other => {
+                let message = "this Idempotency-Key was sent with another line; use a new key for each line.";
+                return Err(ApiError::conflict(Code::InvalidArgs, message));
+            }
+            SentLine::Unknown => {
+                let message = "a line with this Idempotency-Key is being accepted, or the server stopped meanwhile. Look at the \
+                               session's events; send the line with a new key if it is not there.";
+                return Err(ApiError::conflict(Code::OutcomeUnknown, message));
+            }
+        }
+    }
+    let after = session.last_seq();
+    // No editor's files, and no terminal.
+    let client = LineClient { identity: Some(call.identity()), ..LineClient::default() };
+    let input = LineInput { text, attachments, client: Some(Arc::new(client)), ..LineInput::default() };
+    let submitted = session.submit_input(input);
+    let line = submitted.id();
+    if let Some(key) = key {
+        state.store().set_sent_line(&call.token.person, &key, line).await?;
+    }
+    let outcome = match wait {
+        0 => None,
+        seconds => tokio::time::timeout(Duration::from_secs(seconds), submitted).await.ok(),
+    };
+    let accepted = AcceptedLine { line: line.to_string(), after: Some(after), is_repeated: false, outcome };
+    Reply::with(StatusCode::ACCEPTED, &accepted)
+}
+
+pub(super) async fn stop(state: Arc<ServeState>, call: Call) -> Result<Reply, ApiError> {
+    let Stop { line } = call.json()?;
+    let seat = open(&state, &call).await?;
+    let session = seat.shared().session();
+    let stopped = match line {
+        None => session.stop_all(),
+        Some(line) => {
+            let line: LineId = line.parse().map_err(|_| ApiError::NOT_FOUND)?;
+            usize::from(session.stop(line))
+        }
+    };
+    Reply::ok(&Stopped { stopped })
+}
+
+fn attachment(file: AttachedFile) -> Result<NewAttachment, ApiError> {
+    let content = BASE64_STANDARD.decode(file.data).map_err(|_| {
+        let name = patchbay_core::text::excerpt(&file.name, 80);
+        ApiError::invalid(format!("the data of attachment '{name}' is not base64."))
+    })?;
+    Ok(NewAttachment::new(&file.name, content)?)
+}
+
+fn key(call: &Call) -> Result<Option<String>, ApiError> {
+    let Some(value) = call.headers.get(KEY) else { return Ok(None) };
+    let is_visible =
+        |value: &&str| (1..=KEY_BYTES).contains(&value.len()) && value.bytes().all(|byte| byte.is_ascii_graphic());
+    let key = value.to_str().ok().filter(is_visible);
+    let key = key.ok_or_else(|| ApiError::invalid("Idempotency-Key needs 1 to 128 visible ASCII characters."))?;
+    Ok(Some(key.to_owned()))
+}

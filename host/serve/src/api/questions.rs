@@ -1,0 +1,111 @@
+//! Open questions: listed and answered.
+
+use std::sync::Arc;
+
+use patchbay_core::Code;
+use patchbay_session::{Approval, OpenQuestion};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    call::{ApiError, Call, Reply},
+    sessions::open,
+};
+use crate::front::ServeState;
+
+/// The open questions of a session.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct QuestionList {
+    questions: Vec<OpenQuestionBody>,
+}
+
+/// A question that waits for its answer.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct OpenQuestionBody {
+    pub(crate) id: u64,
+    /// What it is about, such as a tool.
+    pub(crate) topic: String,
+    /// What will be done.
+    pub(crate) title: String,
+    /// Further facts, a line each.
+    pub(crate) facts: Vec<String>,
+    /// How a file would change, as a difference in lines.
+    pub(crate) diff: Option<String>,
+    /// The running tools, from the outermost to the one that needs the answer.
+    pub(crate) chain: Vec<String>,
+    /// The reason in the skill's manifest.
+    pub(crate) reason: Option<String>,
+    pub(crate) answers: Vec<OfferedAnswer>,
+}
+
+/// An answer that may be given.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct OfferedAnswer {
+    /// The word to send.
+    pub(crate) answer: &'static str,
+    /// What it would decide.
+    pub(crate) meaning: String,
+}
+
+/// An answer to a question.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Answer {
+    /// One of the question's answers, such as `once` or `no`. `always` needs the right `grants`.
+    answer: String,
+}
+
+/// An answer that was counted.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Answered {
+    answered: bool,
+}
+
+pub(crate) fn question_body(open: &OpenQuestion) -> OpenQuestionBody {
+    let question = &open.question;
+    let answers = question.answers().into_iter();
+    OpenQuestionBody {
+        id: open.id,
+        topic: question.subject.topic(),
+        title: question.subject.title(),
+        facts: question.subject.facts(),
+        diff: question.subject.diff().map(ToString::to_string),
+        chain: question.chain.clone(),
+        reason: question.reason.clone(),
+        answers: answers
+            .map(|answer| OfferedAnswer { answer: answer.as_str(), meaning: question.subject.decided(answer) })
+            .collect(),
+    }
+}
+
+pub(super) async fn list(state: Arc<ServeState>, call: Call) -> Result<Reply, ApiError> {
+    let seat = open(&state, &call).await?;
+    let questions = seat.shared().questions();
+    let questions = questions.borrow().iter().map(|open| question_body(open)).collect();
+    Reply::ok(&QuestionList { questions })
+}
+
+pub(super) async fn answer(state: Arc<ServeState>, call: Call) -> Result<Reply, ApiError> {
+    let Answer { answer } = call.json()?;
+    let seat = open(&state, &call).await?;
+    let id: u64 = call.id("question")?;
+    let found = seat.shared().questions().borrow().iter().find(|open| open.id == id).cloned();
+    let Some(question) = found else {
+        let message = "this question is not open: it was answered, or its call was stopped.";
+        return Err(ApiError::conflict(Code::QuestionClosed, message));
+    };
+    let offered = question.question.answers().into_iter().find(|offered| offered.as_str() == answer);
+    let approval = offered.ok_or_else(|| {
+        let offered: Vec<_> = question.question.answers().iter().map(|offered| offered.as_str()).collect();
+        let answer = patchbay_core::text::excerpt(&answer, 40);
+        ApiError::invalid(format!("'{answer}' is not an answer to this question; use one of {}.", offered.join(", ")))
+    })?;
+    if approval == Approval::Always && !call.token.may.grants {
+        return Err(ApiError::forbidden("grants"));
+    }
+    if question.answer(approval, seat.identity()) {
+        Reply::ok(&Answered { answered: true })
+    } else {
+        Err(ApiError::conflict(Code::QuestionClosed, "another answer was first, or the call was stopped."))
+    }
+}

@@ -1,0 +1,159 @@
+//! Sessions: listed, created, shown and removed.
+
+use std::{path::Path, sync::Arc};
+
+use axum::http::StatusCode;
+use patchbay_core::{Code, SessionId};
+use patchbay_session::{Seat, SharedSession};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    call::{ApiError, Call, Reply},
+    questions::{OpenQuestionBody, question_body},
+};
+use crate::{front::ServeState, workspaces};
+
+/// Characters of a title.
+const TITLE: usize = 80;
+
+/// Stored sessions.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct SessionList {
+    sessions: Vec<ListedSession>,
+}
+
+/// A stored session.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ListedSession {
+    pub(crate) id: String,
+    /// Its folder on the server.
+    pub(crate) workspace: String,
+    /// Its title or first words; null before the first message.
+    pub(crate) title: Option<String>,
+    /// When it was last used, in seconds since 1970.
+    pub(crate) used_at: i64,
+    /// Whether something runs in it.
+    pub(crate) is_running: bool,
+    /// How many questions wait for an answer.
+    pub(crate) questions: usize,
+}
+
+/// A session to create.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewSession {
+    /// A workspace of the server: the name of a folder in `[serve] workspaces`, or a path in one.
+    workspace: String,
+}
+
+/// A session, with what runs, waits and is asked.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct SessionState {
+    id: String,
+    /// Its folder on the server.
+    workspace: String,
+    title: Option<String>,
+    /// The number of its last row.
+    last_row: u64,
+    is_running: bool,
+    /// Lines that wait, in order.
+    waiting: Vec<String>,
+    questions: Vec<OpenQuestionBody>,
+    /// The tokens whose clients have it open.
+    clients: Vec<String>,
+}
+
+/// A session that is gone.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Removed {
+    removed: bool,
+}
+
+/// Returns the sessions in the server's workspaces, the last used first.
+pub(crate) async fn listed(state: &ServeState, workspace: Option<&str>) -> Result<Vec<ListedSession>, ApiError> {
+    let mut listed = Vec::new();
+    for session in state.store().sessions().await? {
+        let is_wanted = workspace.is_none_or(|wanted| session.workspace == wanted);
+        if session.messages == 0 || !is_wanted || !workspaces::is_in(&state.workspaces, &session.workspace) {
+            continue;
+        }
+        let open = state.sessions.get(session.id);
+        listed.push(ListedSession {
+            id: session.id.to_string(),
+            title: state.sessions.host().first_words(session.id, TITLE).await?,
+            workspace: session.workspace,
+            used_at: session.used_at,
+            is_running: open.as_ref().is_some_and(|open| open.session().is_answering()),
+            questions: open.map_or(0, |open| open.questions().borrow().len()),
+        });
+    }
+    Ok(listed)
+}
+
+pub(super) async fn list(state: Arc<ServeState>, call: Call) -> Result<Reply, ApiError> {
+    let workspace = match call.query.get("workspace") {
+        Some(named) => Some(folder(&state, named)?),
+        None => None,
+    };
+    Reply::ok(&SessionList { sessions: listed(&state, workspace.as_deref()).await? })
+}
+
+pub(super) async fn create(state: Arc<ServeState>, call: Call) -> Result<Reply, ApiError> {
+    let NewSession { workspace } = call.json()?;
+    state.accepts_work()?;
+    let seat = state.sessions.create(Path::new(&folder(&state, &workspace)?), Some(call.identity())).await?;
+    Reply::with(StatusCode::CREATED, &state_of(seat.shared()).await)
+}
+
+pub(super) async fn show(state: Arc<ServeState>, call: Call) -> Result<Reply, ApiError> {
+    let seat = open(&state, &call).await?;
+    Reply::ok(&state_of(seat.shared()).await)
+}
+
+pub(super) async fn remove(state: Arc<ServeState>, call: Call) -> Result<Reply, ApiError> {
+    let id = call.id("session")?;
+    check(&state, id).await?;
+    state.sessions.close(id).await;
+    state.sessions.host().remove_session(id).await?;
+    Reply::ok(&Removed { removed: true })
+}
+
+/// Joins the session in the path of a call, which is resumed if it is not open.
+pub(crate) async fn open(state: &ServeState, call: &Call) -> Result<Seat, ApiError> {
+    let id = call.id("session")?;
+    check(state, id).await?;
+    Ok(state.sessions.open(id, Some(call.identity())).await?)
+}
+
+/// Checks that the session exists, in a workspace of the server.
+async fn check(state: &ServeState, id: SessionId) -> Result<(), ApiError> {
+    let stored = state.store().session(id).await?;
+    if workspaces::is_in(&state.workspaces, &stored.workspace) { Ok(()) } else { Err(ApiError::NOT_FOUND) }
+}
+
+async fn state_of(shared: &SharedSession) -> SessionState {
+    let session = shared.session();
+    let questions = shared.questions();
+    let questions = questions.borrow().iter().map(|open| question_body(open)).collect();
+    SessionState {
+        id: session.id().to_string(),
+        workspace: session.workspace().to_owned(),
+        title: session.title(TITLE).await,
+        last_row: session.last_seq(),
+        is_running: session.is_answering(),
+        waiting: session.queue().lines.into_iter().map(|line| line.text).collect(),
+        questions,
+        clients: shared.clients().iter().map(|name| name.to_string()).collect(),
+    }
+}
+
+/// Returns the folder that a client names.
+fn folder(state: &ServeState, named: &str) -> Result<String, ApiError> {
+    workspaces::find(&state.workspaces, named).ok_or_else(|| {
+        let named = patchbay_core::text::excerpt(named, 200);
+        let message =
+            format!("'{named}' is not in a workspace of this server; see [serve] workspaces in its config.toml.");
+        ApiError { message, ..ApiError::new(StatusCode::BAD_REQUEST, Code::FolderUnusable) }
+    })
+}

@@ -1,0 +1,197 @@
+//! Every route of `/v1`, once. The router, the OpenAPI document, `docs/api.md` and the tests of bad input are made from this table.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+
+use super::{
+    call::{ApiError, Call, Reply},
+    events, lines, questions, records, sessions,
+};
+use crate::front::ServeState;
+
+/// Limit in bytes of a body without attachments.
+const SMALL: usize = 64 << 10;
+/// Limit in bytes of a line with attachments in base64.
+const LINE: usize = 64 << 20;
+
+pub(super) type Handler = fn(Arc<ServeState>, Call) -> BoxFuture<'static, Result<Reply, ApiError>>;
+
+pub(crate) struct Route {
+    /// In upper case.
+    pub(crate) method: &'static str,
+    /// With `{NAME}` for each variable part.
+    pub(crate) path: &'static str,
+    pub(crate) summary: &'static str,
+    /// Parameters of the query, and what each means.
+    pub(crate) query: &'static [(&'static str, &'static str)],
+    /// Request headers with a meaning of their own.
+    pub(crate) headers: &'static [(&'static str, &'static str)],
+    pub(crate) body: Option<fn(&mut SchemaGenerator) -> Schema>,
+    pub(crate) body_bytes: usize,
+    pub(crate) status: u16,
+    pub(crate) media_type: &'static str,
+    pub(crate) reply: fn(&mut SchemaGenerator) -> Schema,
+    pub(crate) needs: Needs,
+    pub(super) handler: Handler,
+}
+
+/// The right that a route needs beside a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Needs {
+    Nothing,
+    Lines,
+    Answers,
+}
+
+fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    generator.subschema_for::<T>()
+}
+
+/// A route that reads.
+const fn get(
+    path: &'static str,
+    summary: &'static str,
+    reply: fn(&mut SchemaGenerator) -> Schema,
+    handler: Handler,
+) -> Route {
+    Route {
+        method: "GET",
+        path,
+        summary,
+        query: &[],
+        headers: &[],
+        body: None,
+        body_bytes: 0,
+        status: 200,
+        media_type: "application/json",
+        reply,
+        needs: Needs::Nothing,
+        handler,
+    }
+}
+
+/// A route that sends JSON.
+const fn post(
+    path: &'static str,
+    summary: &'static str,
+    body: fn(&mut SchemaGenerator) -> Schema,
+    reply: fn(&mut SchemaGenerator) -> Schema,
+    handler: Handler,
+) -> Route {
+    Route {
+        method: "POST",
+        body: Some(body),
+        body_bytes: SMALL,
+        needs: Needs::Lines,
+        ..get(path, summary, reply, handler)
+    }
+}
+
+pub(crate) static ROUTES: &[Route] = &[
+    Route {
+        query: &[("workspace", "only the sessions of this workspace: a name or a path")],
+        ..get("/v1/sessions", "List sessions, the last used first", schema::<sessions::SessionList>, |state, call| {
+            Box::pin(sessions::list(state, call))
+        })
+    },
+    Route {
+        status: 201,
+        ..post(
+            "/v1/sessions",
+            "Create a session",
+            schema::<sessions::NewSession>,
+            schema::<sessions::SessionState>,
+            |state, call| Box::pin(sessions::create(state, call)),
+        )
+    },
+    get(
+        "/v1/sessions/{session}",
+        "Show what runs, waits and is asked",
+        schema::<sessions::SessionState>,
+        |state, call| Box::pin(sessions::show(state, call)),
+    ),
+    Route {
+        method: "DELETE",
+        needs: Needs::Lines,
+        ..get(
+            "/v1/sessions/{session}",
+            "Remove a session with its conversation",
+            schema::<sessions::Removed>,
+            |state, call| Box::pin(sessions::remove(state, call)),
+        )
+    },
+    Route {
+        status: 202,
+        body_bytes: LINE,
+        query: &[("wait", "seconds to wait for the outcome, at most 600 [default: 0]")],
+        headers: &[(
+            "Idempotency-Key",
+            "1 to 128 visible ASCII characters: a line with a key runs once, however often it is sent within 24 hours",
+        )],
+        ..post(
+            "/v1/sessions/{session}/lines",
+            "Send a line: a message or a command",
+            schema::<lines::NewLine>,
+            schema::<lines::AcceptedLine>,
+            |state, call| Box::pin(lines::send(state, call)),
+        )
+    },
+    post(
+        "/v1/sessions/{session}/stop",
+        "Stop a line, or everything that runs",
+        schema::<lines::Stop>,
+        schema::<lines::Stopped>,
+        |state, call| Box::pin(lines::stop(state, call)),
+    ),
+    get("/v1/sessions/{session}/questions", "List open questions", schema::<questions::QuestionList>, |state, call| {
+        Box::pin(questions::list(state, call))
+    }),
+    Route {
+        needs: Needs::Answers,
+        ..post(
+            "/v1/sessions/{session}/questions/{question}",
+            "Answer a question; the first answer counts",
+            schema::<questions::Answer>,
+            schema::<questions::Answered>,
+            |state, call| Box::pin(questions::answer(state, call)),
+        )
+    },
+    Route {
+        media_type: "text/event-stream",
+        query: &[("after", "begin after this row, 0 for all [default: the last row]")],
+        headers: &[("Last-Event-ID", "the same, as browsers send it when they reconnect")],
+        ..get(
+            "/v1/sessions/{session}/events",
+            "Follow a session: each event is the JSON of `patchbay exec --json`, with the row number as its id",
+            schema::<serde_json::Value>,
+            |state, call| Box::pin(events::follow(state, call)),
+        )
+    },
+    Route {
+        media_type: "application/octet-stream",
+        ..get(
+            "/v1/sessions/{session}/attachments/{digest}",
+            "Download an attachment",
+            schema::<String>,
+            |state, call| Box::pin(records::attachment(state, call)),
+        )
+    },
+    Route {
+        query: &[("day", "only this day in UTC, such as 2026-11-27"), ("session", "only this session")],
+        ..get("/v1/usage", "Show what models have cost", schema::<records::Rows>, |state, call| {
+            Box::pin(records::usage(state, call))
+        })
+    },
+    Route {
+        query: &[
+            ("session", "only calls of this session"),
+            ("after", "begin after this row [default: 0]"),
+            ("limit", "at most so many rows, up to 1000 [default: 100]"),
+        ],
+        ..get("/v1/journal", "Show tool calls", schema::<records::Rows>, |state, call| {
+            Box::pin(records::journal(state, call))
+        })
+    },
+];

@@ -1,0 +1,341 @@
+//! `/v1` and the page of `patchbay serve`, and editors behind `patchbay acp --connect`.
+
+use std::{
+    fs,
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::TcpStream,
+    thread,
+    time::{Duration, Instant},
+};
+
+use patchbay_tests::{PATIENCE, acp::Peer, binary::Patchbay, serve::Serving};
+use serde_json::{Value, json};
+
+/// A tool call that asks the user for permission.
+const WRITE: &str = r#"call files__write {"path": "made.txt", "text": "x"}"#;
+
+/// A response: its status, head and body.
+struct Reply {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+impl Reply {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("{} {}", self.head, self.body))
+    }
+}
+
+/// Sends a request with these header lines.
+fn send(serving: &Serving, method: &str, path: &str, headers: &str, body: &str) -> Reply {
+    let length = body.len();
+    let head = format!("{method} {path} HTTP/1.1\r\n{headers}Content-Length: {length}\r\nHost: {}", serving.address);
+    let mut stream = serving.connect();
+    write!(stream, "{head}\r\nConnection: close\r\n\r\n{body}").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    Reply { status, head: head.to_ascii_lowercase(), body: body.to_owned() }
+}
+
+fn bearer(token: &str) -> String {
+    format!("Authorization: Bearer {token}\r\nContent-Type: application/json\r\n")
+}
+
+fn get(serving: &Serving, path: &str) -> Reply {
+    send(serving, "GET", path, &bearer(&serving.token), "")
+}
+
+fn post(serving: &Serving, path: &str, body: &Value) -> Reply {
+    send(serving, "POST", path, &bearer(&serving.token), &body.to_string())
+}
+
+/// Creates a session, and returns its path.
+fn session(serving: &Serving) -> String {
+    let created = post(serving, "/v1/sessions", &json!({"workspace": "workspace"}));
+    assert_eq!(created.status, 201, "{}", created.body);
+    format!("/v1/sessions/{}", created.json()["id"].as_str().unwrap())
+}
+
+/// Follows events until `wanted`. Returns all: name, id and data.
+fn follow(
+    serving: &Serving,
+    path: &str,
+    headers: &str,
+    wanted: impl Fn(&str, &Value) -> bool,
+) -> Vec<(String, Option<u64>, Value)> {
+    let mut stream = serving.connect();
+    let head = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n{headers}{}", serving.address, bearer(&serving.token));
+    write!(stream, "{head}\r\n").unwrap();
+    read_events(stream, wanted)
+}
+
+fn read_events(stream: TcpStream, wanted: impl Fn(&str, &Value) -> bool) -> Vec<(String, Option<u64>, Value)> {
+    let (mut events, mut name, mut id) = (Vec::new(), String::new(), None);
+    for line in BufReader::new(stream).lines() {
+        let line = line.unwrap();
+        if let Some(value) = line.strip_prefix("event: ") {
+            name = value.to_owned();
+        } else if let Some(value) = line.strip_prefix("id: ") {
+            id = Some(value.parse().unwrap());
+        } else if let Some(data) = line.strip_prefix("data: ") {
+            let data: Value = serde_json::from_str(data).unwrap();
+            let is_last = wanted(&name, &data);
+            events.push((std::mem::take(&mut name), id.take(), data));
+            if is_last {
+                return events;
+            }
+        }
+    }
+    panic!("the stream ended: {events:?}");
+}
+
+/// Waits until a reply is as wanted.
+fn wait_for(serving: &Serving, path: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let reply = get(serving, path).json();
+        if wanted(&reply) {
+            return reply;
+        }
+        assert!(Instant::now() < end, "{reply}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn each_route_refuses_bad_input_in_one_way() {
+    let patchbay = Patchbay::quick();
+    let serving = Serving::start(&patchbay, "");
+    let reader = patchbay.run(&["token", "add", "reader", "--may", "none"]).out.trim().to_owned();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let outside = elsewhere.path().to_str().unwrap();
+    patchbay.run(&["exec", "--workspace", outside, "say hidden"]);
+    let hidden = patchbay.run(&["sessions", "--all", "--json"]).out;
+    let hidden: Value = serde_json::from_str(hidden.lines().next().unwrap()).unwrap();
+    let hidden = hidden["id"].as_str().unwrap();
+
+    let document = get(&serving, "/v1/openapi.json").json();
+    assert_eq!(document["openapi"], "3.1.0");
+    let refused = serving.raw("GET /nowhere HTTP/1.1");
+    let without_date = |answer: &str| answer.lines().filter(|line| !line.starts_with("date:")).collect::<String>();
+    let paths = document["paths"].as_object().unwrap();
+    assert!(paths.len() >= 10, "{paths:?}");
+    for (template, operations) in paths {
+        for (method, operation) in operations.as_object().unwrap() {
+            let method = method.to_ascii_uppercase();
+            let filled = |session: &str| {
+                let path = template.replace("{session}", session).replace("{question}", "1");
+                path.replace("{digest}", &format!("sha256:{}", "0".repeat(64)))
+            };
+            let unknown = filled("00000000-0000-4000-8000-000000000000");
+            // Without a token, and with one that is not known: the bytes of any other path.
+            assert_eq!(without_date(&serving.raw(&format!("{method} {unknown} HTTP/1.1"))), without_date(&refused));
+            let wrong = serving.raw(&format!("{method} {unknown} HTTP/1.1\r\nAuthorization: Bearer pb_0"));
+            assert_eq!(without_date(&wrong), without_date(&refused));
+            let sends = operation["requestBody"].is_object();
+            let body = match template.rsplit('/').next().unwrap() {
+                "lines" => r#"{"text": "say no"}"#,
+                "{question}" => r#"{"answer": "once"}"#,
+                _ => "{}",
+            };
+            if template.contains("{session}") {
+                // Unknown, not an id at all, and of a workspace that is not served: one reply.
+                let replies = [&unknown, &filled("x"), &filled(hidden)]
+                    .map(|path| send(&serving, &method, path, &bearer(&serving.token), if sends { body } else { "" }));
+                for reply in &replies {
+                    assert_eq!((reply.status, &reply.body), (404, &replies[0].body), "{method} {template}");
+                }
+                assert_eq!(replies[0].json()["error"]["code"], "not_found");
+            }
+            if sends {
+                for bad in ["", "{", "[]", r#"{"unknown": 1}"#] {
+                    let reply = send(&serving, &method, &unknown, &bearer(&serving.token), bad);
+                    assert_eq!(
+                        (reply.status, &reply.json()["error"]["code"]),
+                        (400, &json!("invalid_args")),
+                        "{template} {bad}"
+                    );
+                }
+                let untyped = format!("Authorization: Bearer {}\r\n", serving.token);
+                assert_eq!(send(&serving, &method, &unknown, &untyped, body).status, 415, "{template}");
+                let forbidden = send(&serving, &method, &unknown, &bearer(&reader), body);
+                assert_eq!((forbidden.status, &forbidden.json()["error"]["code"]), (403, &json!("token_right")));
+            }
+            let query = send(&serving, &method, &format!("{unknown}?no=1"), &bearer(&serving.token), body);
+            assert_eq!(
+                (query.status, query.json()["error"]["code"].as_str()),
+                (400, Some("invalid_args")),
+                "{template}"
+            );
+        }
+    }
+    let foreign = post(&serving, "/v1/sessions", &json!({"workspace": outside}));
+    assert_eq!((foreign.status, &foreign.json()["error"]["code"]), (400, &json!("folder_unusable")));
+    assert!(!get(&serving, "/v1/sessions").body.contains(hidden));
+}
+
+#[test]
+fn line_with_a_key_runs_once_also_over_a_restart() {
+    let patchbay = Patchbay::quick();
+    let serving = Serving::start(&patchbay, "");
+    let path = session(&serving);
+    let lines = format!("{path}/lines");
+    let keyed = format!("{}Idempotency-Key: build-17\r\n", bearer(&serving.token));
+    let body = r#"{"text": "say Hello."}"#;
+    let first = send(&serving, "POST", &format!("{lines}?wait=60"), &keyed, body);
+    assert_eq!(first.status, 202, "{}", first.body);
+    let first = first.json();
+    assert_eq!((&first["outcome"]["status"], &first["is_repeated"]), (&json!("ok"), &json!(false)), "{first}");
+    drop(serving);
+
+    let serving = Serving::start(&patchbay, "");
+    let again = send(&serving, "POST", &lines, &keyed, body).json();
+    assert_eq!((&again["line"], &again["is_repeated"]), (&first["line"], &json!(true)));
+    let other = send(&serving, "POST", &lines, &keyed, r#"{"text": "say else"}"#);
+    assert_eq!(other.status, 409, "{}", other.body);
+    let shown = patchbay.run(&["sessions", "show", path.rsplit('/').next().unwrap()]).out;
+    assert_eq!(shown.matches("> say Hello.").count(), 1, "{shown}");
+}
+
+#[test]
+fn events_continue_after_the_last_id() {
+    let patchbay = Patchbay::quick();
+    let serving = Serving::start(&patchbay, "");
+    let path = session(&serving);
+    let events = format!("{path}/events");
+    let sent = post(&serving, &format!("{path}/lines"), &json!({"text": "say One."})).json();
+    let is_end = |name: &str, data: &Value| name == "line" && data["line"] == sent["line"];
+    let seen = follow(&serving, &format!("{events}?after={}", sent["after"]), "", is_end);
+    let rows: Vec<u64> = seen.iter().filter_map(|(_, id, _)| *id).collect();
+    assert_eq!(rows, (1..=*rows.last().unwrap()).collect::<Vec<_>>());
+    assert!(seen.iter().any(|(_, _, data)| data["kind"] == "assistant" && data["content"] == "One."), "{seen:?}");
+    let stored = patchbay.run(&["sessions", "show", path.rsplit('/').next().unwrap(), "--json"]).out;
+    let stored: Vec<Value> = stored.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let shown: Vec<&Value> = seen.iter().filter(|(_, id, _)| id.is_some()).map(|(_, _, data)| data).collect();
+    assert_eq!(shown, stored.iter().collect::<Vec<_>>(), "the JSON of the command line");
+
+    let last = *rows.last().unwrap();
+    let headers = format!("Last-Event-ID: {}\r\n", last - 1);
+    let rest = follow(&serving, &format!("{events}?after=0"), &headers, |_, data| data["event"] == "message");
+    assert_eq!(rest.iter().filter_map(|(_, id, _)| *id).collect::<Vec<_>>(), [last]);
+    assert_eq!(
+        send(&serving, "GET", &events, &format!("{}Last-Event-ID: x\r\n", bearer(&serving.token)), "").status,
+        400
+    );
+}
+
+#[test]
+fn question_is_answered_once_and_a_removed_token_ends_its_stream() {
+    let patchbay = Patchbay::quick();
+    let serving = Serving::start(&patchbay, "");
+    let path = session(&serving);
+    post(&serving, &format!("{path}/lines"), &json!({"text": WRITE}));
+    let open = wait_for(&serving, &format!("{path}/questions"), |open| open["questions"][0].is_object());
+    let question = &open["questions"][0];
+    assert!(question["diff"].as_str().unwrap().contains('x'), "{question}");
+    let answer = format!("{path}/questions/{}", question["id"]);
+    let reader = patchbay.run(&["token", "add", "reader", "--may", "lines"]).out;
+    let refused = send(&serving, "POST", &answer, &bearer(reader.trim()), r#"{"answer": "once"}"#);
+    assert_eq!(refused.status, 403);
+    let always = post(&serving, &answer, &json!({"answer": "always"}));
+    assert_eq!((always.status, &always.json()["error"]["code"]), (403, &json!("token_right")), "{}", always.body);
+    assert_eq!(post(&serving, &answer, &json!({"answer": "maybe"})).status, 400);
+    assert_eq!(post(&serving, &answer, &json!({"answer": "once"})).status, 200);
+    let twice = post(&serving, &answer, &json!({"answer": "no"}));
+    assert_eq!((twice.status, &twice.json()["error"]["code"]), (409, &json!("question_closed")));
+    wait_for(&serving, &path, |state| state["is_running"] == false);
+    assert_eq!(fs::read_to_string(patchbay.workspace().join("made.txt")).unwrap(), "x");
+    let journal = get(&serving, "/v1/journal").json();
+    assert!(journal["rows"].as_array().unwrap().iter().any(|row| row["tool"] == "write"), "{journal}");
+
+    let mut stream = serving.connect();
+    let head = format!("GET {path}/events HTTP/1.1\r\nHost: {}\r\n{}", serving.address, bearer(reader.trim()));
+    write!(stream, "{head}\r\n").unwrap();
+    patchbay.run(&["token", "remove", "reader"]);
+    let mut rest = String::new();
+    stream.read_to_string(&mut rest).unwrap();
+    assert!(rest.starts_with("HTTP/1.1 200"), "{rest}");
+}
+
+#[test]
+fn page_opens_by_a_link_and_shows_text_inert() {
+    let patchbay = Patchbay::quick();
+    let (serving, link) = Serving::start_open(&patchbay);
+    let (_, code) = link.split_once("/open#").unwrap();
+    let origin = format!("Origin: http://{}\r\nContent-Type: application/json\r\n", serving.address);
+    let body = json!({"code": code}).to_string();
+    let opened = send(&serving, "POST", "/open", &origin, &body);
+    assert_eq!(opened.status, 200, "{}", opened.body);
+    assert!(opened.head.contains("httponly; samesite=strict"), "{}", opened.head);
+    assert_eq!(send(&serving, "POST", "/open", &origin, &body).status, 403, "a link works once");
+    let cookie = opened.head.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
+    let cookie = format!("Cookie: {}\r\n", cookie.split(';').next().unwrap());
+
+    let path = session(&serving);
+    let hostile = "say <script>alert(1)</script> [a](javascript:alert(1)) ![b](data:image/png;base64,x) **bold**";
+    post(&serving, &format!("{path}/lines?wait=60"), &json!({"text": hostile}));
+    let page = send(&serving, "GET", &path.replace("/v1", ""), &cookie, "");
+    assert_eq!(page.status, 200, "{}", page.body);
+    assert!(page.head.contains("content-security-policy: default-src 'self'"), "{}", page.head);
+    assert!(page.body.contains("&lt;script&gt;alert(1)&lt;/script&gt; a b <strong>bold</strong>"), "{}", page.body);
+    for inert in ["<script>", "href=\"javascript", "<img", "onclick", "style=\""] {
+        assert!(!page.body.contains(inert), "{inert}: {}", page.body);
+    }
+    assert!(send(&serving, "GET", "/", &cookie, "").body.contains("workspace"));
+    assert_eq!(send(&serving, "GET", "/usage", &cookie, "").status, 200);
+
+    // What changes something needs the page's own origin, and a read needs the cookie.
+    let lines = format!("{path}/lines");
+    let typed = format!("{cookie}Content-Type: application/json\r\n");
+    assert_eq!(send(&serving, "POST", &lines, &typed, r#"{"text": "say no"}"#).status, 401);
+    let foreign = format!("{typed}Origin: http://evil.example\r\n");
+    assert_eq!(send(&serving, "POST", &lines, &foreign, r#"{"text": "say no"}"#).status, 403);
+    assert_eq!(send(&serving, "POST", &lines, &format!("{cookie}{origin}"), r#"{"text": "say yes"}"#).status, 202);
+    assert_eq!(send(&serving, "GET", "/", "", "").status, 401);
+    let listed = patchbay.run(&["token", "list"]).out;
+    let browser = listed.lines().find(|line| line.starts_with("browser-")).unwrap();
+    patchbay.run(&["token", "remove", browser.split(' ').next().unwrap()]);
+    assert_eq!(send(&serving, "GET", "/", &cookie, "").status, 401);
+}
+
+#[test]
+fn editor_behind_the_bridge_works_on_the_server() {
+    let patchbay = Patchbay::quick();
+    let serving = Serving::start(&patchbay, "");
+    let editor = Patchbay::blank();
+    editor.write("token", format!("{}\n", serving.token));
+    let (url, file) = (format!("ws://{}", serving.address), editor.folder().join("token"));
+    let workspace = patchbay.workspace();
+    let arguments =
+        ["acp", "--connect", &url, "--workspace", workspace.to_str().unwrap(), "--token-file", file.to_str().unwrap()];
+    let mut peer = Peer::start_with(&editor, &arguments);
+    peer.initialize(&json!({}));
+    let session = peer.session(&editor, 1);
+    let said = peer.say(2, &session, json!([{"type": "text", "text": "say Hello."}]));
+    assert_eq!(said.trim(), "Hello.");
+    peer.request(3, "session/prompt", json!({"sessionId": session, "prompt": [{"type": "text", "text": WRITE}]}));
+    let asked = peer.asked("session/request_permission");
+    let shown = asked["params"]["toolCall"].to_string();
+    let here = editor.workspace().canonicalize().unwrap();
+    assert!(!shown.contains(workspace.to_str().unwrap()) || !shown.contains(here.to_str().unwrap()), "{shown}");
+    assert_eq!(peer.leave(), Some(0));
+    let elsewhere = editor.run(&[
+        "acp",
+        "--connect",
+        "ws://127.0.0.1:9",
+        "--workspace",
+        "x",
+        "--token-file",
+        file.to_str().unwrap(),
+    ]);
+    assert!(
+        elsewhere.err.contains("ws://127.0.0.1:9/acp cannot be reached")
+            && elsewhere.err.contains("[server_unreachable]"),
+        "{}",
+        elsewhere.err
+    );
+    assert!(!elsewhere.err.contains(&serving.token));
+}
