@@ -222,13 +222,22 @@ fn shell_with_examples() -> (Patchbay, Names) {
     // Attached in the guide.
     patchbay.write("elsewhere/error.png", b"\x89PNG\r\n\x1a\n");
     patchbay.write("elsewhere/src/main.rs", "fn main() {}\n");
+    let team = ["plugin", "add", "../elsewhere/.patchbay/skills/keep.wasm", "--name", "team", "--yes"];
+    assert_eq!(patchbay.run(&team).code, Some(0));
     assert_eq!(patchbay.line("/calc 1"), "1");
     let session = patchbay.last_session();
     let agent: String = patchbay
         .database("patchbay.db")
         .query_row("SELECT agent FROM sessions WHERE id = ?", [&session], |row| row.get(0))
         .unwrap();
-    let names = [("SKILL", "keep"), ("CAPABILITY", "kv"), ("DIGEST", &*digest), ("ID", &*session), ("UUID", &*agent)];
+    let names = [
+        ("SKILL", "keep"),
+        ("PACKAGE", "team"),
+        ("CAPABILITY", "kv"),
+        ("DIGEST", &*digest),
+        ("ID", &*session),
+        ("UUID", &*agent),
+    ];
     (patchbay, names.map(|(name, value)| (name, value.to_owned())).into())
 }
 
@@ -236,7 +245,11 @@ fn shell_with_examples() -> (Patchbay, Names) {
 fn paste(patchbay: &Patchbay, names: &Names, line: &str) {
     let words = line.split(" #").next().unwrap_or_default().split(' ');
     let words = words.map(|word| names.iter().find(|(name, _)| *name == word).map_or(word, |(_, of)| of));
-    let pasted = words.collect::<Vec<_>>().join(" ");
+    let mut pasted = words.collect::<Vec<_>>().join(" ");
+    if pasted.starts_with("patchbay plugin add") {
+        // No terminal can answer the question.
+        pasted += " --yes";
+    }
     let ran = patchbay.shell("bash", &pasted);
     assert_eq!(ran.code, Some(0), "{pasted}: {ran:?}");
 }
