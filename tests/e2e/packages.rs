@@ -1,11 +1,13 @@
 //! Packages after they were added: changed files, updates, equal machines, hostile sources.
 
 use std::{
-    fs,
+    fs::{self, File},
+    io::Write as _,
     os::unix::fs::{PermissionsExt as _, symlink},
     path::{Path, PathBuf},
     sync::atomic::{AtomicBool, Ordering},
     thread,
+    time::Duration,
 };
 
 use patchbay_tests::{
@@ -341,21 +343,21 @@ fn folder_that_changes_while_it_is_copied_is_refused() {
     agent_plugin(&patchbay, "workspace/tools", "1.0.0", &[("skills/hello/SKILL.md", HELLO)]);
     let (file, stop) = (patchbay.workspace().join("tools/data"), AtomicBool::new(false));
     fs::write(&file, "").unwrap();
-    for number in 0..300 {
-        patchbay.write(&format!("workspace/tools/more/{number}"), vec![0; 20_000]);
+    // Reading them takes long enough for many writes.
+    for number in 0..3 {
+        patchbay.write(&format!("workspace/tools/more/{number}"), vec![0; 15_000_000]);
     }
     thread::scope(|scope| {
         scope.spawn(|| {
-            for number in 0_u64.. {
-                if stop.load(Ordering::Relaxed) {
-                    return;
-                }
-                // In place, so that the file is always there.
-                fs::write(&file, number.to_string()).unwrap();
+            // It grows, so that two reads differ. The pause keeps it small.
+            let mut file = File::options().append(true).open(&file).unwrap();
+            while !stop.load(Ordering::Relaxed) {
+                file.write_all(b"x").unwrap();
+                thread::sleep(Duration::from_millis(1));
             }
         });
         // On a busy machine, a copy may be made between two writes. It is whole then.
-        let refused = (0..50).any(|_| {
+        let refused = (0..20).any(|_| {
             let ran = plugin(&patchbay, &["add", "tools", "--yes"]);
             if ran.code == Some(0) {
                 succeed(&patchbay, &["verify"]);
@@ -419,7 +421,7 @@ fn folder_that_only_lists_plugins_says_what_to_type() {
     let ran = plugin(&patchbay, &["add", "m"]);
     assert_eq!((ran.code, packages(&patchbay)), (Some(2), vec![]), "{ran:?}");
     let lines = [
-        "near\n  patchbay plugin add m/plugins/near\nfar\n  git clone https://github.com/acme/far far\n",
+        "near\n  patchbay plugin add m/plugins/near\nfar\n  git clone https://github.com/acme/far.git far\n",
         &format!("  git -C far checkout {commit}\n  patchbay plugin add ./far\n"),
     ];
     assert!(ran.out.starts_with(&lines.concat()) && !ran.out.contains("add ../"), "{}", ran.out);
