@@ -190,7 +190,7 @@ fn update_shows_what_changes_and_moves_grants_for_what_both_ask_for() {
     // A source that is gone changes nothing.
     fs::remove_file(patchbay.workspace().join("greet.wasm")).unwrap();
     refused(&patchbay, &["update", "greet"], 1, "invalid_args");
-    refused(&patchbay, &["update", "nobody"], 1, "package_not_found");
+    refused(&patchbay, &["update", "unknown"], 1, "package_not_found");
 }
 
 #[test]

@@ -27,4 +27,4 @@ pub use source::{PackageSource, SourceForm, find_source};
 pub use staged::StagedPackage;
 pub use sums::Sums;
 pub use sync::{SyncPlan, SyncStep, export, renames};
-pub use verify::{Verdict, verify};
+pub use verify::{VerifiedPackage, verify};

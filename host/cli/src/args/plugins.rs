@@ -56,7 +56,7 @@ pub(crate) struct PluginCall {
     patchbay plugin add ./aws-core --rename deploy=aws-deploy\n  \
     patchbay plugin add https://acme.example/greet.wasm --sha256 3f7f…\n  \
     patchbay plugin add oci://ghcr.io/acme/greet:1.2.0\n\n\
-    Exit code 0: the plugin was added; 1: it was refused; 2: nobody agreed, or the folder only lists plugins.")]
+    Exit code 0: the plugin was added; 1: it was refused; 2: you did not agree, or the folder only lists plugins.")]
 pub(crate) struct PluginAdd {
     /// NAME.wasm with its SKILL.md embedded, the folder of a skill or of an Agent Plugin, or the adapter of a provider; or where one is:
     /// the https:// URL of a .wasm or .tar.gz, or oci://HOST/PATH:VERSION
@@ -169,7 +169,7 @@ pub(crate) struct PluginDiff {
 /// It shows the whole plan before the first change, then asks. Grants are not in a lock: give them on each machine.
 #[derive(Args)]
 #[command(after_help = "Example:\n  patchbay plugin sync team/packages.lock --from team\n\n\
-    Exit code 0: the packages are those of the lock; 1: a package cannot be read; 2: nobody agreed.")]
+    Exit code 0: the packages are those of the lock; 1: a package cannot be read; 2: you did not agree.")]
 pub(crate) struct PluginSync {
     /// The lock to follow
     #[arg(value_name = "LOCK", value_hint = ValueHint::FilePath)]

@@ -18,7 +18,7 @@ use crate::{
     out::{note, say},
 };
 
-/// Exit code if nothing was changed because nobody agreed to it.
+/// Exit code if nothing was changed because the user did not agree to it.
 pub(super) const UNDECIDED: u8 = 2;
 
 impl From<PackageError> for CliError {

@@ -4,7 +4,7 @@ use std::{path::Path, process::ExitCode};
 
 use patchbay_core::{Code, PackageName, text};
 use patchbay_plugin::package::{
-    StagedPackage, SyncPlan, SyncStep, Verdict, export as export_packages, verify as verify_package,
+    StagedPackage, SyncPlan, SyncStep, VerifiedPackage, export as export_packages, verify as verify_package,
 };
 use patchbay_skill::read_packages_lock;
 use serde_json::json;
@@ -86,7 +86,7 @@ pub(super) fn verify(names: &[PackageName], as_json: bool) -> Result<ExitCode, C
     };
     let (mut is_wrong, mut is_unknown) = (false, false);
     for package in &chosen {
-        let Verdict { name, wrong, unknown } = verify_package(&packages, package);
+        let VerifiedPackage { name, wrong, unknown } = verify_package(&packages, package);
         (is_wrong, is_unknown) = (is_wrong || !wrong.is_empty(), is_unknown || !unknown.is_empty());
         if as_json {
             say!("{}", json!({"package": name, "digest": package.digest, "wrong": wrong, "unknown": unknown}));

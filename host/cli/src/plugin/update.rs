@@ -138,7 +138,7 @@ fn check_version(address: &PackageAddress, package: &LockedPackage, new: &Packag
     Err(CliError::new(Code::VersionChanged, message))
 }
 
-/// Returns the exit code if the new version is not taken: nobody agreed, or a rule is against it.
+/// Returns the exit code if the new version is not taken: the user did not agree, or a rule forbids it.
 fn may_take(
     update: &PluginUpdate,
     package: &LockedPackage,
@@ -210,7 +210,7 @@ async fn installed_report(
         _ => {
             let name = &package.name;
             let message = format!(
-                "the installed files of package '{name}' are not those in packages.lock, so they cannot be compared. To install it anew: \
+                "the installed files of package '{name}' are not those in packages.lock, so they cannot be compared. To install it again: \
                  patchbay plugin remove {name}, then patchbay plugin add {}",
                 quoted(&text::clean_line(&package.from))
             );

@@ -1,4 +1,4 @@
-//! Finds out what a file or folder is that somebody wants to add.
+//! Finds out what a file or folder is that the user wants to add.
 
 use std::path::{Path, PathBuf};
 

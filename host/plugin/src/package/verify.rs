@@ -9,7 +9,7 @@ use super::{PackageError, Packages, Sums, staged::PackageContent};
 
 /// What [`verify`] found out about one package.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct VerifiedPackage {
     /// The name of the package.
     pub name: PackageName,
     /// Each difference from the lock. Empty if all files are those of the lock.
@@ -19,7 +19,7 @@ pub struct Verdict {
 }
 
 /// Checks one installed package: its list against the digest in the lock, and each file against the list.
-pub fn verify(packages: &Packages, package: &LockedPackage) -> Verdict {
+pub fn verify(packages: &Packages, package: &LockedPackage) -> VerifiedPackage {
     let (mut wrong, mut unknown) = (Vec::new(), Vec::new());
     let folder = packages.folder_of(package);
     let content = PackageContent::of_copy(package.kind, &folder);
@@ -43,7 +43,7 @@ pub fn verify(packages: &Packages, package: &LockedPackage) -> Verdict {
     if let Some(signer) = &package.signer {
         check_signature(package, &folder, signer, &mut wrong, &mut unknown);
     }
-    Verdict { name: package.name.clone(), wrong, unknown }
+    VerifiedPackage { name: package.name.clone(), wrong, unknown }
 }
 
 /// Compares the kept signature with the files.
