@@ -149,7 +149,8 @@ impl StagedPackage {
     /// `signature_invalid` if it does not match.
     pub fn keep_signature(&mut self, fetched: &FetchedPackage) -> Result<(), PackageError> {
         let Some(signature) = &fetched.signature else { return Ok(()) };
-        let signer = match fetched.signer {
+        // Of an archive, only the fetched file was signed. Everything else is compared as it was copied.
+        let signer = match fetched.signer.filter(|_| self.kind != PackageKind::File) {
             Some(signer) => signer,
             None => verify_signature(signature, &self.content.signed_bytes(self.kind, &self.folder())?)
                 .map_err(|error| PackageError::new(Code::SignatureInvalid, format!("{error}.")))?,
