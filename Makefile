@@ -4,7 +4,7 @@ CARGO ?= cargo
 TARGET = wasm32-unknown-unknown
 PATCHBAY = target/debug/patchbay
 
-.PHONY: help run check test crash check-targets test-interop test-acp test-mcp test-authors test-authors-all errors-for-authors peers test-terminal screens build plugins guests format lint deny advisories fuzz reproduce bench docs release install version dist dist-again test-dist test-dist-all test-clients target
+.PHONY: help run check test crash check-targets test-interop test-acp test-mcp test-authors test-authors-all errors-for-authors peers test-terminal screens build plugins guests format lint deny advisories fuzz reproduce bench docs release install version dist dist-again test-dist test-dist-all test-clients test-packages-all target
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -225,6 +225,12 @@ $(CLIENTS)/.installed: tests/clients/package.json tests/clients/package-lock.jso
 	@rm -rf $(@D) && mkdir -p $(@D) && cp $^ $(@D)
 	@cd $(@D) && npm install --loglevel=error --no-fund --no-audit >/dev/null
 	@touch $@
+
+test-packages-all: build ## Packages with Debian's registry, skopeo, oras, and https by Python; installs Debian packages
+	@for tool in docker-registry skopeo openssl; do command -v $$tool >/dev/null || missing=1; done; \
+	  test -z "$$missing" || { echo "== installing docker-registry, skopeo and openssl"; apt-get update -qq && apt-get install -y -qq docker-registry skopeo openssl >/dev/null; }
+	@echo "== checking packages against what others wrote"
+	@tests/packages/run.py $(PATCHBAY)
 
 version: ## Set the version to V in all manifests, and release what CHANGELOG.md has under "Unreleased"
 	@python3 dist/version.py "$(V)"

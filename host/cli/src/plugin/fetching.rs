@@ -83,7 +83,9 @@ impl Fetching {
         arguments: &RegistrySignIn,
     ) -> Result<SignIn, CliError> {
         match address {
-            PackageAddress::Registry(address) => sign_in(Some(&self.home), &self.config, address, arguments).await,
+            PackageAddress::Registry(address) => {
+                sign_in(&self.home.paths.config, &self.config, address, arguments).await
+            }
             _ => Ok(SignIn::default()),
         }
     }

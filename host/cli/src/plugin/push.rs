@@ -7,13 +7,7 @@ use patchbay_plugin::{DownloadLimits, Downloads, FetchOptions, PackageAddress, P
 use patchbay_skill::PushedComponent;
 
 use super::{inspector, registries::sign_in};
-use crate::{
-    CliError,
-    args::PluginPush,
-    config::{self, ConfigFile},
-    home::HomeDirs,
-    out::say,
-};
+use crate::{CliError, args::PluginPush, config, home, out::say};
 
 pub(super) async fn run(push: &PluginPush) -> Result<ExitCode, CliError> {
     let (file, address) = (&push.file, &push.address);
@@ -47,12 +41,9 @@ pub(super) async fn run(push: &PluginPush) -> Result<ExitCode, CliError> {
         exports: report.exports.clone(),
         signature: local.signature.and_then(|signature| String::from_utf8(signature).ok()),
     };
-    let home = HomeDirs::existing();
-    let config = match &home {
-        Some(home) => config::read(&home.paths.config)?,
-        None => ConfigFile::default(),
-    };
-    let sign_in = sign_in(home.as_ref(), &config, address, &push.sign_in).await?;
+    let folder = home::paths()?.config;
+    let config = config::read(&folder)?;
+    let sign_in = sign_in(&folder, &config, address, &push.sign_in).await?;
     let registry = PackageRegistry::new(Downloads::new(DownloadLimits::default()), address.clone(), sign_in);
     let (verb, digest) = match registry.push(version, &package).await? {
         Pushed::New(digest) => ("Pushed", digest),

@@ -1,28 +1,32 @@
 //! How `patchbay plugin` signs in to registries: with the credential of `config.toml` that is bound to the registry.
 
-use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+use std::{
+    io::{self, BufRead as _, IsTerminal as _, Write as _},
+    path::Path,
+};
 
 use patchbay_core::{Code, text};
 use patchbay_egress::{CredentialError, Credentials};
 use patchbay_plugin::{DownloadLimits, Downloads, FetchError, PackageRegistry, RegistryAddress, RegistryError, SignIn};
 
-use crate::{CliError, args::RegistrySignIn, config::ConfigFile, home::HomeDirs, out::note};
+use crate::{CliError, args::RegistrySignIn, config::ConfigFile, out::note};
 
-/// Returns how to sign in to the registry of `address`. Asks before the credential goes to another server that issues the tokens.
+/// Returns how to sign in to the registry of `address`. `folder` is the one of `config.toml`. Asks before the credential goes to
+/// another server that issues the tokens.
 pub(super) async fn sign_in(
-    home: Option<&HomeDirs>,
+    folder: &Path,
     config: &ConfigFile,
     address: &RegistryAddress,
     arguments: &RegistrySignIn,
 ) -> Result<SignIn, CliError> {
     let (origin, issuers) = (address.origin(), arguments.sign_in_at.clone());
     let mut names = config.credentials.iter().filter(|(_, table)| table.origin == *origin).map(|(name, _)| name);
-    let (Some(home), Some(name)) = (home, names.next()) else { return Ok(SignIn { credential: None, issuers }) };
+    let Some(name) = names.next() else { return Ok(SignIn { credential: None, issuers }) };
     if let Some(other) = names.next() {
         let message = format!("config.toml has the credentials '{name}' and '{other}' for {origin}; keep one of them.");
         return Err(CliError::new(Code::ConfigInvalid, message));
     }
-    let credentials = Credentials::open(&home.paths.config, config.credentials.clone());
+    let credentials = Credentials::open(folder, config.credentials.clone());
     let credential = match credentials.get(name).await {
         Ok(credential) => credential.secret,
         // Most packages are public.
