@@ -77,6 +77,7 @@ mod old_homes;
 mod old_sessions;
 #[cfg(unix)]
 mod other_sessions;
+mod package_addresses;
 mod package_crashes;
 mod packages;
 mod personas;
