@@ -2,14 +2,17 @@
 
 use std::{
     fs,
+    io::{Read as _, Write as _},
+    os::unix::net::UnixDatagram,
     path::Path,
+    process::Command,
     time::{Duration, Instant},
 };
 
 use patchbay_tests::{
     PATIENCE,
     acp::{Talk, in_workspace, prompt, said, updates},
-    binary::Patchbay,
+    binary::{Patchbay, resident_kib},
     serve::{Serving, closed},
 };
 use serde_json::{Value, json};
@@ -254,4 +257,172 @@ fn remote_client_has_the_configured_folders_alone() {
     assert_eq!(answer["error"]["code"], -32602, "{answer}");
     assert!(client.call(6, "session/delete", json!({"sessionId": id}))["result"].is_object());
     assert!(patchbay.run(&["sessions", "--all", "--json"]).out.contains(id));
+}
+
+/// Asks the server to end.
+fn terminate(serving: &Serving) {
+    let id = serving.child.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+}
+
+/// Waits for the end of the server, and returns its exit code.
+fn ended(serving: &mut Serving) -> Option<i32> {
+    let end = Instant::now() + PATIENCE;
+    while Instant::now() < end {
+        if let Some(status) = serving.child.try_wait().unwrap() {
+            return status.code();
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("the server does not end");
+}
+
+/// A home whose model needs this long for each word.
+fn slow(milliseconds: u32) -> Patchbay {
+    let patchbay = Patchbay::new();
+    let config = format!("[providers.demo]\noptions = {{ delay-ms = \"{milliseconds}\" }}\n");
+    patchbay.write("home/config/config.toml", config);
+    patchbay
+}
+
+#[test]
+fn drain_lets_turns_end_and_refuses_new_lines() {
+    let patchbay = slow(30);
+    let mut serving = Serving::start(&patchbay, "");
+    let mut idle = serving.socket();
+    let mut client = serving.client(&json!({}));
+    let session = client.session(&patchbay, 1);
+    let text: Vec<String> = (0..60).map(|word| format!("word{word}")).collect();
+    client.request(2, "session/prompt", prompt(&session, &format!("say {}", text.join(" "))));
+    client.until(|message| message.to_string().contains("word3"));
+    terminate(&serving);
+    assert_eq!(closed(&mut idle), Some(1012));
+    assert!(serving.raw("GET /readyz HTTP/1.1").starts_with("HTTP/1.1 503"));
+    assert!(serving.raw("GET /healthz HTTP/1.1").starts_with("HTTP/1.1 200"));
+    let with_token = format!("GET /acp HTTP/1.1\r\nAuthorization: Bearer {}", serving.token);
+    assert!(serving.raw(&with_token).starts_with("HTTP/1.1 503"));
+    client.request(3, "session/prompt", prompt(&session, "say More."));
+    let refused = client.until(|message| message["id"] == 3);
+    assert_eq!(refused["error"]["data"]["code"], "unavailable", "{refused}");
+    let answer = client.until(|message| message["id"] == 2);
+    assert_eq!(answer["result"]["stopReason"], "end_turn", "{answer}");
+    assert_eq!(ended(&mut serving), Some(0));
+}
+
+#[test]
+fn turn_that_outlasts_the_drain_is_interrupted() {
+    let patchbay = slow(50);
+    let mut serving = Serving::start(&patchbay, "drain_seconds = 1");
+    let mut client = serving.client(&json!({}));
+    let session = client.session(&patchbay, 1);
+    client.request(2, "session/prompt", prompt(&session, "repeat 2000 word"));
+    client.until(|message| message.to_string().contains("word"));
+    terminate(&serving);
+    assert_eq!(ended(&mut serving), Some(0));
+    let serving = Serving::start(&patchbay, "");
+    let mut client = serving.client(&json!({}));
+    let replayed = load(&mut client, &patchbay, &session);
+    let shown = said(&replayed);
+    assert!(shown.contains("word word") && shown.contains("The process ended during this turn"), "{shown}");
+}
+
+#[test]
+fn token_that_is_removed_closes_its_connections() {
+    let patchbay = Patchbay::quick();
+    let serving = Serving::start(&patchbay, "");
+    let phone = patchbay.run(&["token", "add", "phone"]).out.trim().to_owned();
+    let (mut removed, mut kept) = (serving.socket_with(&phone), serving.socket());
+    assert_eq!(patchbay.run(&["token", "remove", "phone"]).code, Some(0));
+    assert_eq!(closed(&mut removed), Some(1008));
+    kept.send(Message::binary("x")).unwrap();
+    assert_eq!(closed(&mut kept), Some(1003), "the other token's connection is open");
+    let head = format!("GET /acp HTTP/1.1\r\nAuthorization: Bearer {phone}");
+    assert!(serving.raw(&head).starts_with("HTTP/1.1 401"));
+    let numbers = serving.raw("GET /metrics HTTP/1.1");
+    assert!(numbers.contains("patchbay_refusals_total{reason=\"token\"} 1\n"), "{numbers}");
+    assert!(numbers.contains("patchbay_connections_total 2\n"), "{numbers}");
+}
+
+/// Half a frame, a frame without an end, a peer that never reads, and many without a token: the others are served, and memory is
+/// bounded.
+#[test]
+fn bad_peers_cost_little() {
+    let patchbay = Patchbay::quick();
+    let serving = Serving::start(&patchbay, "gone_seconds = 3\nping_seconds = 1");
+    let mut client = serving.client(&json!({}));
+    let session = client.session(&patchbay, 1);
+    let before = resident_kib(serving.child.id());
+    // A head of a frame of 60 MiB, and none of its content; a frame over the limit; a thousand bytes of no frame.
+    let half = serving.socket();
+    half.get_ref().write_all(&[0x81, 0xff, 0, 0, 0, 0, 0x03, 0xc0, 0, 0, 1, 2, 3, 4, 9]).unwrap();
+    let mut long = serving.socket();
+    long.get_ref().write_all(&[0x81, 0xff, 0, 0, 0, 1, 0, 0, 0, 0, 1, 2, 3, 4]).unwrap();
+    assert_eq!(closed(&mut long), Some(1009));
+    let mut broken = serving.socket();
+    broken.get_ref().write_all(&[0xff; 1000]).unwrap();
+    assert_eq!(closed(&mut broken), Some(1002));
+    // Heads without an end, over the limit.
+    let mut endless = serving.connect();
+    let _ = endless.write_all(&[b"GET /acp HTTP/1.1\r\nX: ".as_slice(), &[b'a'; 20 << 10]].concat());
+    let mut answer = String::new();
+    let _ = endless.read_to_string(&mut answer);
+    assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 431"), "{answer}");
+    let silent: Vec<_> = (0..1000)
+        .filter_map(|_| std::net::TcpStream::connect(&serving.address).ok())
+        .inspect(|mut stream| drop(stream.write_all(b"GET /acp HTTP/1.1\r\nHost: x\r\n")))
+        .collect();
+    assert!(silent.len() > 900, "{}", silent.len());
+    let began = Instant::now();
+    assert_eq!(client.prompt(2, &session, "say Still here."), "end_turn");
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    let grown = resident_kib(serving.child.id()).saturating_sub(before);
+    assert!(grown < 48 << 10, "{grown} KiB");
+    // It answers no ping.
+    let mut stream = half.get_ref();
+    let mut rest = Vec::new();
+    stream.read_to_end(&mut rest).unwrap();
+}
+
+#[test]
+fn supervisor_passes_the_socket_and_is_told_the_state() {
+    let patchbay = Patchbay::quick();
+    let told = patchbay.folder().join("notify");
+    let socket = UnixDatagram::bind(&told).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    let program = "import os, socket, sys\n\
+                   s = socket.create_server(('127.0.0.1', 0)); os.dup2(s.fileno(), 3); os.set_inheritable(3, True)\n\
+                   print('port', s.getsockname()[1], flush=True)\n\
+                   os.environ.update(LISTEN_FDS='1', LISTEN_PID=str(os.getpid()))\n\
+                   os.execv(sys.argv[1], sys.argv[1:])";
+    let command = patchbay.command(&["serve"]);
+    let mut python = Command::new("python3");
+    python.args(["-c", program]).arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => python.env(name, value),
+            None => python.env_remove(name),
+        };
+    }
+    python.env("NOTIFY_SOCKET", &told).current_dir(patchbay.workspace()).stdout(std::process::Stdio::piped());
+    let mut child = python.spawn().unwrap();
+    let mut read = [0; 64];
+    let count = socket.recv(&mut read).unwrap();
+    assert_eq!(&read[..count], b"READY=1");
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().unwrap()));
+    let mut line = || lines.next().unwrap().unwrap();
+    let port = line().strip_prefix("port ").unwrap().to_owned();
+    assert_eq!(line(), format!("http://127.0.0.1:{port}"));
+    assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
+    let count = socket.recv(&mut read).unwrap();
+    assert_eq!(&read[..count], b"STOPPING=1");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn address_outside_of_loopback_is_refused_without_tls() {
+    let patchbay = Patchbay::quick();
+    patchbay.write("home/config/config.toml", "[serve]\nlisten = \"0.0.0.0:0\"\n");
+    let ran = patchbay.run(&["serve"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.err.contains("can be reached from other machines") && ran.err.contains("[config_invalid]"), "{ran:?}");
 }

@@ -101,6 +101,7 @@ async fn serve<R: AsyncRead + Unpin>(
         biased;
         () = outbox.closed() => Ok(()),
         () = stopped.cancelled() => Ok(()),
+        () = connection.drained() => Ok(()),
         ended = reading => ended,
         // It ends only after `reading` has ended.
         () = &mut handling => Ok(()),

@@ -46,6 +46,8 @@ pub struct RemoteClient {
     pub identity: ClientIdentity,
     /// The folders in which its sessions may have their workspaces: canonical paths.
     pub workspaces: Arc<[PathBuf]>,
+    /// Cancelled when the server begins to end: lines are refused, and the connection ends once its sessions are idle.
+    pub draining: CancellationToken,
 }
 
 /// Serves one client until it closes `input` or no longer reads `output`, or until it is stopped. Then all turns are stopped, and the

@@ -7,12 +7,14 @@ use patchbay_core::Name;
 
 mod authority;
 mod exec;
+mod mcp;
 mod plugins;
 mod recordings;
 mod token;
 
 pub(crate) use authority::{GrantCommand, GrantTarget, PolicyCommand, TrustCommand};
 pub(crate) use exec::{Exec, is_standard_input};
+pub(crate) use mcp::ServeMcp;
 pub(crate) use plugins::{
     NewPlugin, PluginAdd, PluginBuild, PluginCall, PluginDev, PluginDiff, PluginExport, PluginKindArgument, PluginList,
     PluginPush, PluginRemove, PluginSums, PluginSync, PluginTest, PluginUpdate, PluginVerify, RegistrySignIn,
@@ -235,25 +237,6 @@ pub(crate) struct SessionList {
     /// Print one JSON object a line
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-#[derive(Args)]
-pub(crate) struct ServeMcp {
-    /// The workspace of the sessions [default: the current folder]
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub(crate) workspace: Option<PathBuf>,
-    /// Record the calls of tools, for tests: 'patchbay journal fixture'
-    #[arg(long)]
-    pub(crate) record: bool,
-    /// Offer only the tools of this skill; may be given several times
-    #[arg(long = "skill", value_name = "NAME")]
-    pub(crate) skills: Vec<Name>,
-    /// Serve the skills of the Agent Plugin in this folder, and no others. Without --workspace they have no files
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub(crate) package: Option<PathBuf>,
-    /// Listen on a port of 127.0.0.1, a free one if none is given; prints the URL, and the token that each request needs
-    #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "0")]
-    pub(crate) http: Option<u16>,
 }
 
 #[derive(Subcommand)]

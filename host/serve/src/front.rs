@@ -1,6 +1,10 @@
 //! One request: checked before its path is looked at, then routed. A request without a token gets the same bytes whatever it asks for.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    net::IpAddr,
+    path::PathBuf,
+    sync::{Arc, atomic::Ordering},
+};
 
 use axum::{
     Extension, Router,
@@ -18,7 +22,10 @@ use patchbay_session::SharedSessions;
 use patchbay_store::ClientToken;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Logins, api, page, socket};
+use crate::{Logins, ServeSettings, api, metrics::ServeCounters, page, socket, used_tokens::UsedTokens};
+
+/// The path of the numbers, for clients on this machine.
+const METRICS: &str = "/metrics";
 
 /// Answers the requests of all connections.
 pub(crate) struct ServeFront {
@@ -34,13 +41,23 @@ pub(crate) struct ServeState {
     pub(crate) workspaces: Arc<[PathBuf]>,
     pub(crate) version: String,
     pub(crate) logins: Logins,
-    /// Whether browsers reach the server over TLS.
-    pub(crate) is_secure: bool,
+    pub(crate) settings: ServeSettings,
+    pub(crate) tokens: UsedTokens,
+    pub(crate) counters: ServeCounters,
+    /// Cancelled when the server begins to end: it accepts nothing new.
+    pub(crate) draining: CancellationToken,
     /// Cancelled when the server ends.
     pub(crate) stopped: CancellationToken,
 }
 
 impl ServeState {
+    fn metrics(&self) -> Response<Body> {
+        let mut answer = Response::new(Body::from(self.counters.page(&self.sessions)));
+        let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+        answer.headers_mut().insert(header::CONTENT_TYPE, kind);
+        answer
+    }
+
     /// Returns the token of a request, which is looked up each time.
     async fn token(&self, head: &Parts) -> Option<ClientToken> {
         let digest = match head.headers.contains_key(header::AUTHORIZATION) {
@@ -62,25 +79,48 @@ impl ServeState {
 }
 
 impl ServeFront {
-    pub(crate) fn new(gate: HostGate, state: ServeState) -> Self {
-        let state = Arc::new(state);
+    pub(crate) fn new(gate: HostGate, state: Arc<ServeState>) -> Self {
         let router = page::routes(api::routes(Router::new().route("/acp", any(acp))));
         let router = router.fallback(not_found).with_state(Arc::clone(&state));
         Self { gate, state, router }
     }
 
     /// Answers a request of `connection`. Nothing of its body is read before its token is checked.
-    pub(crate) async fn answer(&self, request: Request<Incoming>, connection: Arc<OpenConnection>) -> Response<Body> {
+    pub(crate) async fn answer(
+        &self,
+        request: Request<Incoming>,
+        from: IpAddr,
+        connection: Arc<OpenConnection>,
+    ) -> Response<Body> {
         let (head, body) = request.into_parts();
+        let counters = &self.state.counters;
         if let Err(misdirected) = self.gate.check(&head) {
+            let counter = match misdirected {
+                Misdirected::Host => &counters.refused_host,
+                Misdirected::Origin => &counters.refused_origin,
+            };
+            counter.fetch_add(1, Ordering::Relaxed);
             return refusal(misdirected);
         }
         if let Some(probed) = self.probe(&head) {
             return probed;
         }
+        // Behind a proxy, clients elsewhere come from this machine, too.
+        let is_near = from.is_loopback();
+        if head.uri.path() == METRICS && is_near && !self.state.settings.behind_proxy {
+            return self.state.metrics();
+        }
         let token = self.state.token(&head).await;
         if token.is_none() && !page::is_open(head.uri.path()) {
+            counters.refused_token.fetch_add(1, Ordering::Relaxed);
             return no_token();
+        }
+        if head.uri.path() == METRICS && is_near {
+            return self.state.metrics();
+        }
+        if self.state.draining.is_cancelled() {
+            counters.refused_draining.fetch_add(1, Ordering::Relaxed);
+            return text(StatusCode::SERVICE_UNAVAILABLE, "The server restarts; connect again.\n");
         }
         let active = Arc::new(connection.begin().await);
         let mut request = Request::from_parts(head, Body::new(body));
@@ -94,7 +134,7 @@ impl ServeFront {
 
     /// Answers the requests of supervisors, which need no token.
     fn probe(&self, head: &Parts) -> Option<Response<Body>> {
-        let is_draining = self.state.stopped.is_cancelled();
+        let is_draining = self.state.draining.is_cancelled();
         match head.uri.path() {
             "/healthz" => Some(text(StatusCode::OK, "ok\n")),
             "/readyz" if is_draining => Some(text(StatusCode::SERVICE_UNAVAILABLE, "draining\n")),
@@ -112,6 +152,7 @@ async fn acp(
 ) -> Response<Body> {
     match upgrade {
         Ok(upgrade) => socket::configured(upgrade).on_upgrade(async move |socket| {
+            state.counters.connections.fetch_add(1, Ordering::Relaxed);
             socket::serve(socket, &state, &token).await;
             drop(active);
         }),

@@ -4,6 +4,8 @@
 //! - `server`: accepts connections, over TLS if configured, and drains them at the end.
 //! - `front`: checks each request before its path is looked at, then routes it.
 //! - `api`: `/v1`, for scripts; `page`: the same for a browser.
+//! - `used_tokens`: closes the connections of a token that is removed.
+//! - `supervisor`: a socket from systemd, and when the server is ready; `metrics`: its numbers; `tls`: its certificate.
 //! - `socket`: one WebSocket as the lines of the Agent Client Protocol.
 //!
 //! A peer without a token costs no more than a request's head. See `HEAD_BYTES`.
@@ -13,10 +15,14 @@
 
 mod api;
 mod front;
+mod metrics;
 mod page;
 mod server;
 mod settings;
 mod socket;
+mod supervisor;
+mod tls;
+mod used_tokens;
 mod workspaces;
 
 pub use api::{markdown as api_document, open_api};

@@ -196,7 +196,7 @@ async fn opened(State(state): State<Arc<ServeState>>, request: Request) -> Respo
         let code = patchbay_core::Code::LinkUsed;
         return ApiError { message, ..ApiError::new(StatusCode::FORBIDDEN, code) }.into_response();
     }
-    match login::new_cookie(state.store(), state.is_secure).await {
+    match login::new_cookie(state.store(), state.settings.public_scheme() == "https").await {
         Ok(Some(cookie)) => {
             let mut response = Response::new(Body::from("{}"));
             response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));

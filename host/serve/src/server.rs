@@ -1,20 +1,30 @@
 //! Listens, and serves each connection until it ends.
 
-use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    io,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
 
 use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use patchbay_mcp::server::{ConnectionLimits, HostGate, OpenConnection, OpenConnections, TimedIo};
 use patchbay_session::{Host, SharedSessions};
 use tokio::{
+    io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
     task::JoinSet,
 };
+use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     Logins, ServeSettings,
     front::{ServeFront, ServeState},
+    metrics::ServeCounters,
+    supervisor, tls,
+    used_tokens::UsedTokens,
 };
 
 /// Limit of a request's head, and with it of the memory that a peer without a token takes.
@@ -27,8 +37,12 @@ const HEAD_TIME: Duration = Duration::from_secs(60);
 const WRITE_TIME: Duration = Duration::from_secs(30);
 /// How long to wait before the next connection if one cannot be accepted, for example because the process has too many files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// The connections that are open at once.
-const CONNECTIONS: ConnectionLimits = ConnectionLimits { active: 256, idle: 64 };
+/// Connections without a request that passed the gate. A further one closes the one that has been idle longest.
+const IDLE_CONNECTIONS: usize = 64;
+/// How often the end of all turns is looked for while the server drains.
+const DRAIN_LOOK: Duration = Duration::from_millis(50);
+/// How long sockets have to close once the server ends.
+const CLOSING: Duration = Duration::from_secs(3);
 
 /// Why the server cannot be started.
 #[derive(Debug, thiserror::Error)]
@@ -50,21 +64,32 @@ pub enum ServeError {
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
+    tls: Option<TlsAcceptor>,
     settings: ServeSettings,
     logins: Logins,
 }
 
 impl Server {
-    /// Listens on the address of the settings; port 0 is any free one.
+    /// Listens on the address of the settings, where port 0 is any free one, or on the socket that a supervisor has passed.
     ///
     /// # Errors
     /// Every failure is reported as [`ServeError`].
     pub async fn bind(settings: ServeSettings) -> Result<Self, ServeError> {
         let address = settings.address().map_err(ServeError::Settings)?;
+        let tls = match (&settings.tls_cert, &settings.tls_key) {
+            (Some(cert), Some(key)) => Some(tls::acceptor(cert, key).map_err(ServeError::Settings)?),
+            _ => None,
+        };
         let failed = |source| ServeError::Address { address, source };
-        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let listener = match supervisor::passed_listener().map_err(failed)? {
+            Some(passed) => passed,
+            None => TcpListener::bind(address).await.map_err(failed)?,
+        };
         let address = listener.local_addr().map_err(failed)?;
-        Ok(Self { listener, address, settings, logins: Logins::default() })
+        match settings.exposure(address) {
+            Some(exposed) => Err(ServeError::Settings(exposed)),
+            None => Ok(Self { listener, address, tls, settings, logins: Logins::default() }),
+        }
     }
 
     /// Returns a link for a browser of this machine, which works once within 60 seconds.
@@ -74,53 +99,87 @@ impl Server {
 
     /// Returns the URL of the server.
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        format!("{}://{}", self.settings.scheme(), self.address)
     }
 
-    /// Answers requests until `stopped` is cancelled.
+    /// Answers requests until `stopped` is cancelled. Then nothing new is accepted, sockets close once their sessions are idle, and
+    /// turns have the time of the settings to end.
     pub async fn run(self, host: Arc<Host>, version: &str, stopped: CancellationToken) {
-        let own = [self.address.to_string(), format!("localhost:{}", self.address.port())];
-        let gate = HostGate::new("http", own.into_iter().chain(self.settings.hosts.iter().cloned()).collect());
-        let sessions = SharedSessions::new(host, self.settings.keep());
-        let sweeping = tokio::spawn({
-            let (sessions, stopped) = (Arc::clone(&sessions), stopped.clone());
-            async move { sessions.sweep(stopped).await }
-        });
-        let workspaces = self.settings.workspace_folders().into();
-        let state = ServeState {
-            sessions: Arc::clone(&sessions),
-            workspaces,
+        let Self { listener, address, tls, settings, logins } = self;
+        let own = [address.to_string(), format!("localhost:{}", address.port())];
+        let gate =
+            HostGate::new(settings.public_scheme(), own.into_iter().chain(settings.hosts.iter().cloned()).collect());
+        let limits = ConnectionLimits { active: settings.connections as usize, idle: IDLE_CONNECTIONS };
+        let state = Arc::new(ServeState {
+            sessions: SharedSessions::new(host, settings.keep()),
+            workspaces: settings.workspace_folders().into(),
             version: version.to_owned(),
-            logins: self.logins,
-            is_secure: false,
-            stopped: stopped.clone(),
-        };
-        let front = Arc::new(ServeFront::new(gate, state));
-        let open = OpenConnections::new(CONNECTIONS);
+            logins,
+            settings,
+            tokens: UsedTokens::default(),
+            counters: ServeCounters::default(),
+            draining: stopped,
+            stopped: CancellationToken::new(),
+        });
+        let front = Arc::new(ServeFront::new(gate, Arc::clone(&state)));
+        let open = OpenConnections::new(limits);
         let mut connections = JoinSet::new();
-        loop {
-            tokio::select! {
-                () = stopped.cancelled() => break,
-                Some(_) = connections.join_next() => {}
-                accepted = accept(&self.listener, &open) => {
-                    let Some((stream, connection)) = accepted else { continue };
-                    connections.spawn(serve(stream, connection, Arc::clone(&front)));
+        supervisor::notify("READY=1");
+        let answering = async {
+            loop {
+                tokio::select! {
+                    Some(_) = connections.join_next() => {}
+                    accepted = accept(&listener, &open) => {
+                        let Some((stream, from, connection)) = accepted else { continue };
+                        connections.spawn(serve(stream, from, tls.clone(), connection, Arc::clone(&front)));
+                    }
                 }
             }
+        };
+        let store = state.sessions.host().store();
+        tokio::select! {
+            () = answering => {}
+            () = state.sessions.sweep(state.stopped.clone()) => {}
+            () = state.tokens.check(store, &state.stopped) => {}
+            () = drain(&state) => {}
         }
-        let _ = sweeping.await;
-        sessions.close_all().await;
+        state.stopped.cancel();
+        // Sockets send why they close. An error means that one takes longer.
+        let _ = tokio::time::timeout(CLOSING, open.all_idle()).await;
+        state.sessions.close_idle().await;
+        // Rows of the journal are written later.
+        if let Err(error) = state.sessions.host().store().settle().await {
+            tracing::error!("the last rows could not be written: {error}");
+        }
+    }
+}
+
+/// Waits until the server begins to end, and then for the turns that run, as long as they have.
+async fn drain(state: &ServeState) {
+    state.draining.cancelled().await;
+    supervisor::notify("STOPPING=1");
+    let ended = async {
+        while state.sessions.is_any_busy() {
+            tokio::time::sleep(DRAIN_LOOK).await;
+        }
+    };
+    let time = Duration::from_secs(state.settings.drain_seconds.into());
+    if tokio::time::timeout(time, ended).await.is_err() {
+        tracing::warn!("turns still run after {} s; they are interrupted", time.as_secs());
     }
 }
 
 /// Accepts a connection when there is a place for a request.
-async fn accept(listener: &TcpListener, open: &Arc<OpenConnections>) -> Option<(TcpStream, Arc<OpenConnection>)> {
+async fn accept(
+    listener: &TcpListener,
+    open: &Arc<OpenConnections>,
+) -> Option<(TcpStream, IpAddr, Arc<OpenConnection>)> {
     open.has_place().await;
     match listener.accept().await {
-        Ok((stream, _)) => {
+        Ok((stream, from)) => {
             // Without it, a small message waits for the acknowledgement of the one before. An error means that the client has left.
             let _ = stream.set_nodelay(true);
-            Some((stream, open.add()))
+            Some((stream, from.ip(), open.add()))
         }
         Err(error) => {
             tracing::warn!("a connection could not be accepted: {error}");
@@ -130,17 +189,38 @@ async fn accept(listener: &TcpListener, open: &Arc<OpenConnections>) -> Option<(
     }
 }
 
-async fn serve(stream: TcpStream, connection: Arc<OpenConnection>, front: Arc<ServeFront>) {
+async fn serve(
+    stream: TcpStream,
+    from: IpAddr,
+    tls: Option<TlsAcceptor>,
+    connection: Arc<OpenConnection>,
+    front: Arc<ServeFront>,
+) {
+    let stream = TimedIo::new(stream, WRITE_TIME);
+    match tls {
+        None => answer(stream, from, connection, front).await,
+        Some(tls) => match tokio::time::timeout(FIRST_TIME, tls.accept(stream)).await {
+            Ok(Ok(stream)) => answer(stream, from, connection, front).await,
+            Ok(Err(error)) => tracing::debug!("a connection without TLS: {error}"),
+            Err(_) => tracing::debug!("a TLS handshake took too long"),
+        },
+    }
+}
+
+async fn answer<S>(stream: S, from: IpAddr, connection: Arc<OpenConnection>, front: Arc<ServeFront>)
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
     let served = Arc::clone(&connection);
     let service = service_fn(move |request| {
         let (front, connection) = (Arc::clone(&front), Arc::clone(&served));
-        async move { Ok::<_, std::convert::Infallible>(front.answer(request, connection).await) }
+        async move { Ok::<_, std::convert::Infallible>(front.answer(request, from, connection).await) }
     });
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME)
         .max_buf_size(HEAD_BYTES)
-        .serve_connection(TokioIo::new(TimedIo::new(stream, WRITE_TIME)), service)
+        .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
     tokio::select! {
         // Listed first, because a request that has arrived in time is not late.

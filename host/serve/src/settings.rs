@@ -12,6 +12,13 @@ use serde::Deserialize;
 pub struct ServeSettings {
     /// The address and port to listen on. Outside of the loopback address, TLS or `behind_proxy` is required.
     pub listen: String,
+    /// The certificate chain for TLS, a PEM file, as an absolute path.
+    pub tls_cert: Option<PathBuf>,
+    /// The private key of the certificate, a PEM file, as an absolute path.
+    pub tls_key: Option<PathBuf>,
+    /// Whether a proxy in front of the server does TLS. Only then may `listen` be outside of the loopback address without a
+    /// certificate.
+    pub behind_proxy: bool,
     /// The names under which clients reach the server, with the port unless it is the scheme's own, such as
     /// `["patchbay.example.org"]`. Requests with another `Host` are refused. The address of `listen` and `localhost` always work.
     pub hosts: Vec<String>,
@@ -24,6 +31,18 @@ pub struct ServeSettings {
     /// Minutes for which a question waits for its answer, with or without a client. Then the answer is no.
     #[schemars(range(min = 1, max = 10_080))]
     pub question_minutes: u32,
+    /// Seconds that turns have to end after SIGTERM. The rest is `interrupted`, as after a crash.
+    #[schemars(range(min = 0, max = 3_600))]
+    pub drain_seconds: u32,
+    /// Clients that are connected at once. Further ones wait.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub connections: u32,
+    /// Seconds between two pings, which find clients that are gone and keep proxies from closing idle connections.
+    #[schemars(range(min = 1, max = 3_600))]
+    pub ping_seconds: u32,
+    /// Seconds for which a client may send nothing, not even the answer to a ping, before its connection is closed.
+    #[schemars(range(min = 1, max = 7_200))]
+    pub gone_seconds: u32,
 }
 
 impl Default for ServeSettings {
@@ -34,6 +53,13 @@ impl Default for ServeSettings {
             workspaces: Vec::new(),
             idle_minutes: 30,
             question_minutes: 60,
+            drain_seconds: 60,
+            connections: 256,
+            ping_seconds: 30,
+            gone_seconds: 90,
+            tls_cert: None,
+            tls_key: None,
+            behind_proxy: false,
         }
     }
 }
@@ -48,6 +74,27 @@ impl ServeSettings {
             let shown = patchbay_core::text::excerpt(&self.listen, 80);
             format!("[serve]: listen = '{shown}' is not an address with a port, such as 127.0.0.1:7420")
         })
+    }
+
+    /// Returns why the server may not listen on `address`; `None` if it may.
+    pub(crate) fn exposure(&self, address: SocketAddr) -> Option<String> {
+        let is_safe = address.ip().is_loopback() || self.tls_cert.is_some() || self.behind_proxy;
+        (!is_safe).then(|| {
+            format!(
+                "[serve]: {address} can be reached from other machines, where tokens would be readable on the way: set tls_cert \
+                 and tls_key, or behind_proxy = true if a proxy does TLS"
+            )
+        })
+    }
+
+    /// Returns the scheme of the server's URLs.
+    pub(crate) fn scheme(&self) -> &'static str {
+        if self.tls_cert.is_some() { "https" } else { "http" }
+    }
+
+    /// Returns the scheme of the URLs that clients use.
+    pub(crate) fn public_scheme(&self) -> &'static str {
+        if self.behind_proxy { "https" } else { self.scheme() }
     }
 
     /// Returns how long sessions and questions are kept.
@@ -72,6 +119,34 @@ impl ServeSettings {
             let shown = patchbay_core::text::excerpt(&folder.to_string_lossy(), 200);
             format!("[serve]: workspaces: '{shown}' is not an absolute path")
         });
-        self.address().err().or(relative)
+        let half = self.tls_cert.is_some() != self.tls_key.is_some();
+        let half = half.then(|| "[serve]: tls_cert and tls_key belong together; set both".to_owned());
+        let exposed = self.address().map(|address| self.exposure(address));
+        exposed.unwrap_or_else(Some).or(relative).or(half)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_outside_of_loopback_need_tls_or_a_proxy() {
+        let listening = |listen: &str| ServeSettings { listen: listen.to_owned(), ..ServeSettings::default() };
+        for listen in ["127.0.0.1:1", "[::1]:1", "127.3.2.1:0"] {
+            assert_eq!(listening(listen).problem(), None, "{listen}");
+        }
+        for listen in ["0.0.0.0:1", "[::]:1", "192.168.1.2:1", "203.0.113.9:443"] {
+            let problem = listening(listen).problem().unwrap();
+            assert!(problem.contains(listen) && problem.contains("tls_cert"), "{problem}");
+            assert_eq!(ServeSettings { behind_proxy: true, ..listening(listen) }.problem(), None);
+            let cert = Some(PathBuf::from("/cert.pem"));
+            let half = ServeSettings { tls_cert: cert.clone(), ..listening(listen) };
+            assert!(half.problem().unwrap().contains("set both"));
+            assert_eq!(ServeSettings { tls_key: cert, ..half }.problem(), None);
+        }
+        assert!(listening("localhost").problem().unwrap().contains("'localhost' is not an address with a port"));
+        let relative = ServeSettings { workspaces: vec!["src".into()], ..ServeSettings::default() };
+        assert!(relative.problem().unwrap().contains("'src' is not an absolute path"));
     }
 }

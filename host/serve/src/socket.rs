@@ -24,10 +24,6 @@ use crate::front::ServeState;
 const MESSAGE_BYTES: usize = 64 << 20;
 /// Bytes that are read or written at once.
 const BUFFER_BYTES: usize = 16 << 10;
-/// How often the client is asked whether it is there.
-const PING: Duration = Duration::from_secs(30);
-/// How long a client may send nothing, not even the answer to a ping. Then it is gone.
-const GONE: Duration = Duration::from_secs(90);
 
 /// Why a connection ends. RFC 6455, section 7.4.1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +36,8 @@ enum SocketEnd {
     TooLong,
     /// The client does not speak the protocol.
     Broken,
+    /// The token was removed, or has expired.
+    Token,
     /// The server ends; the client can connect again.
     Restart,
 }
@@ -50,6 +48,7 @@ impl SocketEnd {
             Self::Left => (1000, ""),
             Self::Broken => (1002, "the frames are not those of a WebSocket"),
             Self::Binary => (1003, "send messages as text frames"),
+            Self::Token => (1008, "the token was removed or has expired"),
             Self::TooLong => (1009, "a message is over 64 MiB"),
             Self::Restart => (1012, "the server restarts; connect again"),
         };
@@ -73,10 +72,14 @@ pub(crate) async fn serve(socket: WebSocket, state: &ServeState, token: &ClientT
     let (input, output) = tokio::io::split(far);
     let (sink, stream) = socket.split();
     let (over, ended) = (CancellationToken::new(), Mutex::new(SocketEnd::Restart));
+    let seconds = |seconds: u32| Duration::from_secs(seconds.into());
+    let (ping, gone) = (seconds(state.settings.ping_seconds), seconds(state.settings.gone_seconds));
+    let removed = state.tokens.watch(token.digest);
     let identity = ClientIdentity { name: token.name.as_str().into(), may: token.may };
     let (sessions, workspaces) = (Arc::clone(&state.sessions), Arc::clone(&state.workspaces));
-    let remote = Some(RemoteClient { sessions, identity, workspaces });
-    let options = AcpOptions { version: &state.version, stopped: state.stopped.clone(), remote };
+    let remote = Some(RemoteClient { sessions, identity, workspaces, draining: state.draining.clone() });
+    let stopped = state.stopped.child_token();
+    let options = AcpOptions { version: &state.version, stopped: stopped.clone(), remote };
     let host = Arc::clone(state.sessions.host());
     tracing::debug!(token = token.name.as_str(), "a client has connected");
     let serving = async {
@@ -86,7 +89,7 @@ pub(crate) async fn serve(socket: WebSocket, state: &ServeState, token: &ClientT
         over.cancel();
     };
     let receiving = async {
-        if let Some(why) = over.run_until_cancelled(receive(stream, &mut received)).await {
+        if let Some(why) = over.run_until_cancelled(receive(stream, gone, &mut received)).await {
             *ended.lock() = why;
         }
         // An error means that `acp` has ended.
@@ -94,16 +97,27 @@ pub(crate) async fn serve(socket: WebSocket, state: &ServeState, token: &ClientT
     };
     let sending = async {
         // An error means that the client has left.
-        let _ = send(sink, sent, &ended).await;
+        let _ = send(sink, ping, sent, &ended).await;
         over.cancel();
     };
-    tokio::join!(serving, receiving, sending);
+    let removing = async {
+        let _ = over.run_until_cancelled(removed.cancelled()).await;
+        if removed.is_cancelled() {
+            *ended.lock() = SocketEnd::Token;
+            stopped.cancel();
+        }
+    };
+    tokio::join!(serving, receiving, sending, removing);
 }
 
 /// Passes the messages of the client on, until it leaves.
-async fn receive(mut stream: SplitStream<WebSocket>, lines: &mut (impl AsyncWrite + Unpin)) -> SocketEnd {
+async fn receive(
+    mut stream: SplitStream<WebSocket>,
+    gone: Duration,
+    lines: &mut (impl AsyncWrite + Unpin),
+) -> SocketEnd {
     loop {
-        let text = match timeout(GONE, stream.next()).await {
+        let text = match timeout(gone, stream.next()).await {
             Ok(Some(Ok(Message::Text(text)))) => text,
             Ok(Some(Ok(Message::Ping(_) | Message::Pong(_)))) => continue,
             Ok(Some(Ok(Message::Binary(_)))) => return SocketEnd::Binary,
@@ -130,11 +144,12 @@ fn why(error: axum::Error) -> SocketEnd {
 /// Sends the lines of `acp` and pings, and at the end why the connection ends.
 async fn send(
     mut sink: SplitSink<WebSocket, Message>,
+    ping: Duration,
     lines: impl AsyncRead + Unpin,
     ended: &Mutex<SocketEnd>,
 ) -> Result<(), axum::Error> {
     let mut lines = BoundedLines::new(lines, MESSAGE_BYTES);
-    let mut pings = interval_at(Instant::now() + PING, PING);
+    let mut pings = interval_at(Instant::now() + ping, ping);
     pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let line = tokio::select! {

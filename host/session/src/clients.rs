@@ -81,7 +81,7 @@ impl SharedSessions {
         self.open.lock().get(&id).cloned()
     }
 
-    /// Closes a session, whoever uses it. Its turns are stopped.
+    /// Closes a session, also for its clients. Its turns are stopped.
     pub async fn close(&self, id: SessionId) {
         let shared = self.open.lock().remove(&id);
         if let Some(shared) = shared {
@@ -95,16 +95,19 @@ impl SharedSessions {
         self.open.lock().retain(|_, shared| !shared.session().is_closing());
     }
 
-    /// Stops and closes all sessions.
-    pub async fn close_all(&self) {
-        let all = std::mem::take(&mut *self.open.lock());
-        // Their turns stop at once. Only then does each store the text it has received.
-        for shared in all.values() {
-            shared.session().stop_all();
+    /// Returns whether something runs in a session.
+    pub fn is_any_busy(&self) -> bool {
+        self.open.lock().values().any(|shared| !shared.session().is_idle())
+    }
+
+    /// Closes the sessions in which nothing runs. The turns of the others are interrupted when the process ends.
+    pub async fn close_idle(&self) {
+        for shared in self.all() {
+            if shared.session().is_idle() {
+                shared.session().close().await;
+            }
         }
-        for shared in all.values() {
-            shared.session().close().await;
-        }
+        self.forget_closed();
     }
 
     /// Closes sessions that have had no client and nothing to do for long enough, until `stopped` is cancelled.

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::{Connection, servers::NamedServers};
+use super::{Connection, servers::UsableServers};
 use crate::{
     errors,
     params::{ListSessions, LoadSession, NewSession, OfSession, Prompt, SetConfigOption},
@@ -38,7 +38,10 @@ impl Connection {
                 responder.respond(connection.list(params).await).await;
             }),
             "session/delete" => self.spawn(responder, line, room, Self::delete),
-            "session/prompt" => match self.with_session(&line, |params: &Prompt| &params.session_id) {
+            "session/prompt" => match self
+                .check_draining()
+                .and_then(|()| self.with_session(&line, |params: &Prompt| &params.session_id))
+            {
                 Ok((handle, mut params)) => {
                     drop(line);
                     // An editor that started this process has no connection to lose.
@@ -158,7 +161,7 @@ impl Connection {
     async fn start(
         &self,
         seat: Seat,
-        servers: NamedServers,
+        servers: UsableServers,
         room: Option<OwnedSemaphorePermit>,
         responder: Responder,
         opening: Opening,

@@ -3,18 +3,22 @@
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
-use patchbay_core::text;
+use patchbay_core::{Code, text};
 use patchbay_jsonrpc::RpcError;
 use patchbay_session::{ClientIdentity, workspace_path};
 
 use super::{
     Connection,
-    servers::{self, NamedServers},
+    servers::{self, UsableServers},
 };
 use crate::RemoteClient;
 use crate::params::{Bounded, NamedServer};
+
+/// How often a draining connection looks whether its sessions are idle.
+const DRAIN_LOOK: Duration = Duration::from_millis(50);
 
 impl Connection {
     /// Returns whose client this is.
@@ -41,6 +45,29 @@ impl Connection {
         Ok(path.to_owned())
     }
 
+    /// Waits until the server drains and nothing runs in the sessions of this client.
+    pub(super) async fn drained(&self) {
+        let Some(remote) = &self.remote else { return std::future::pending().await };
+        remote.draining.cancelled().await;
+        while self.sessions.is_any_busy() {
+            tokio::time::sleep(DRAIN_LOOK).await;
+        }
+    }
+
+    /// Checks that a client may send a line now.
+    ///
+    /// # Errors
+    /// The server drains.
+    pub(super) fn check_draining(&self) -> Result<(), RpcError> {
+        match &self.remote {
+            Some(remote) if remote.draining.is_cancelled() => {
+                let message = "the server restarts; connect again, then send this line again.";
+                Err(RpcError::of_host(Code::Unavailable, message))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Returns whether the client may use the sessions of a workspace, which is a canonical path.
     pub(super) fn may_use(&self, workspace: &str) -> bool {
         let below = |folder: &PathBuf| Path::new(workspace).starts_with(folder);
@@ -51,11 +78,11 @@ impl Connection {
     ///
     /// # Errors
     /// Which server is not one, without its values.
-    pub(super) fn servers(&self, named: Option<Bounded<NamedServer, 64>>) -> Result<NamedServers, RpcError> {
+    pub(super) fn servers(&self, named: Option<Bounded<NamedServer, 64>>) -> Result<UsableServers, RpcError> {
         let used = servers::servers(named)?;
         Ok(match self.remote {
             Some(_) => servers::for_remote(used),
-            None => NamedServers { used, left_out: Vec::new() },
+            None => UsableServers { used, left_out: Vec::new() },
         })
     }
 }

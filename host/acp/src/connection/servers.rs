@@ -9,7 +9,7 @@ use patchbay_jsonrpc::RpcError;
 const NAME: usize = 128;
 
 /// The servers that a client names.
-pub(super) struct NamedServers {
+pub(super) struct UsableServers {
     pub(super) used: Vec<ClientServer>,
     /// A line about each one that is left out.
     pub(super) left_out: Vec<String>,
@@ -25,7 +25,7 @@ pub(super) fn servers(named: Option<Bounded<NamedServer, 64>>) -> Result<Vec<Cli
 
 /// Leaves out what a client from elsewhere may not have: programs, which would run on this machine, and addresses that only this
 /// machine reaches.
-pub(super) fn for_remote(servers: Vec<ClientServer>) -> NamedServers {
+pub(super) fn for_remote(servers: Vec<ClientServer>) -> UsableServers {
     let (used, rest): (Vec<_>, Vec<_>) = servers.into_iter().partition(|server| server.address.is_public());
     let line = |ClientServer { name, address }: ClientServer| {
         let why = match address {
@@ -35,7 +35,7 @@ pub(super) fn for_remote(servers: Vec<ClientServer>) -> NamedServers {
         let name = patchbay_core::text::excerpt(&name, 80);
         format!("The MCP server '{name}' is left out: {why}. Add it to config.toml there to use it.")
     };
-    NamedServers { used, left_out: rest.into_iter().map(line).collect() }
+    UsableServers { used, left_out: rest.into_iter().map(line).collect() }
 }
 
 fn server(named: NamedServer) -> Result<ClientServer, RpcError> {
@@ -115,7 +115,7 @@ mod tests {
                 {"type": "http", "name": "v6", "url": "https://[::1]/mcp"},
                 {"type": "http", "name": "private", "url": "https://10.0.0.1/mcp"}]"#,
         );
-        let NamedServers { used, left_out } = for_remote(all.unwrap());
+        let UsableServers { used, left_out } = for_remote(all.unwrap());
         let used: Vec<_> = used.iter().map(|server| &*server.name).collect();
         assert_eq!((used, left_out.len()), (vec!["public", "odd port"], 7));
         assert!(left_out[0].starts_with("The MCP server 'program' is left out: its command would run"), "{left_out:?}");

@@ -94,6 +94,11 @@ impl OpenSessions {
         }
     }
 
+    /// Returns whether something runs in a session.
+    pub(super) fn is_any_busy(&self) -> bool {
+        self.entries.lock().values().any(|entry| !entry.handle.is_idle())
+    }
+
     /// Ends the tasks of all sessions and waits for them. `stops`: the turns are stopped first.
     pub(super) async fn close_all(&self, stops: bool) {
         let handles: Vec<SessionHandle> = self.entries.lock().values().map(|entry| entry.handle.clone()).collect();

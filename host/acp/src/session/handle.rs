@@ -73,6 +73,10 @@ impl SessionHandle {
         self.send(SessionMessage::Cancel).await;
     }
 
+    pub(crate) fn is_idle(&self) -> bool {
+        self.session.is_idle()
+    }
+
     pub(crate) fn stop(&self) {
         self.session.stop_all();
     }

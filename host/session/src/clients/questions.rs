@@ -84,7 +84,7 @@ impl SharedQuestions {
         !self.open.borrow().is_empty()
     }
 
-    /// Adds a row about a question that nobody has answered.
+    /// Adds a row about a question without an answer.
     async fn gave_up(&self, question: &Question) {
         let Some(session) = self.session.upgrade() else { return };
         let minutes = self.patience.as_secs().div_ceil(60);

@@ -62,6 +62,11 @@ impl OpenConnections {
         drop(self.places.acquire().await);
     }
 
+    /// Waits until no request is active.
+    pub async fn all_idle(&self) {
+        drop(self.places.acquire_many(u32::try_from(self.limits.active).unwrap_or(u32::MAX)).await);
+    }
+
     /// Adds a connection that was accepted.
     pub fn add(self: &Arc<Self>) -> Arc<OpenConnection> {
         let (all, closing) = (Arc::clone(self), Arc::default());
