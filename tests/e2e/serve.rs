@@ -426,3 +426,22 @@ fn address_outside_of_loopback_is_refused_without_tls() {
     assert_eq!(ran.code, Some(1));
     assert!(ran.err.contains("can be reached from other machines") && ran.err.contains("[config_invalid]"), "{ran:?}");
 }
+
+#[test]
+fn idle_session_is_closed_and_another_process_has_it() {
+    let patchbay = Patchbay::quick();
+    let serving = Serving::start(&patchbay, "idle_minutes = 0");
+    let mut client = serving.client(&json!({}));
+    let session = client.session(&patchbay, 1);
+    assert_eq!(client.prompt(2, &session, "say One."), "end_turn");
+    let exec = || patchbay.run(&["exec", "--session", &session, "say Two."]);
+    assert!(exec().err.contains("session_in_use"), "a client is there");
+    drop(client);
+    let end = Instant::now() + PATIENCE;
+    while exec().code != Some(0) {
+        assert!(Instant::now() < end, "the session stays open");
+    }
+    // The server opens it again.
+    let mut client = serving.client(&json!({}));
+    assert!(said(&load(&mut client, &patchbay, &session)).contains("Two."));
+}
