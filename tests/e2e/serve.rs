@@ -320,6 +320,11 @@ fn turn_that_outlasts_the_drain_is_interrupted() {
     terminate(&serving);
     assert_eq!(ended(&mut serving), Some(0));
     let serving = Serving::start(&patchbay, "");
+    // It is settled without a client.
+    let end = Instant::now() + PATIENCE;
+    while !patchbay.run(&["sessions", "show", &session]).out.contains("The process ended during this turn") {
+        assert!(Instant::now() < end, "the turn is not settled");
+    }
     let mut client = serving.client(&json!({}));
     let replayed = load(&mut client, &patchbay, &session);
     let shown = said(&replayed);

@@ -125,6 +125,12 @@ impl Server {
         let open = OpenConnections::new(limits);
         let mut connections = JoinSet::new();
         supervisor::notify("READY=1");
+        let settling = Arc::clone(&state.sessions);
+        tokio::spawn(async move {
+            if let Err(error) = settling.settle().await {
+                tracing::error!("interrupted sessions could not be settled: {error}");
+            }
+        });
         let answering = async {
             loop {
                 tokio::select! {

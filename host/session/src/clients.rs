@@ -95,6 +95,31 @@ impl SharedSessions {
         self.open.lock().retain(|_, shared| !shared.session().is_closing());
     }
 
+    /// Ends the turns that an earlier process left running, in all stored sessions. Nothing is run: lines that wait stay held. A
+    /// session that another process has is left alone.
+    ///
+    /// # Errors
+    /// The stored sessions could not be read.
+    pub async fn settle(&self) -> Result<(), SessionError> {
+        for session in self.host.store().sessions().await? {
+            if self.host.store().open_turns(session.id).await?.is_empty() {
+                continue;
+            }
+            match self.open(session.id, None).await {
+                Ok(seat) => {
+                    let shared = Arc::clone(seat.shared());
+                    drop(seat);
+                    // As if it had been idle for long, unless a client came meanwhile.
+                    if self.remove_unused(&shared, Instant::now() + self.keep.idle + SWEEP) {
+                        shared.session().close().await;
+                    }
+                }
+                Err(error) => tracing::info!("session {} is not settled: {error}", session.id),
+            }
+        }
+        Ok(())
+    }
+
     /// Returns whether something runs in a session.
     pub fn is_any_busy(&self) -> bool {
         self.open.lock().values().any(|shared| !shared.session().is_idle())
