@@ -136,8 +136,8 @@ impl Constants {
         }
     }
 
-    /// Returns the name, the value and the documentation of each limit. A constant without documentation shares that of the one on
-    /// the line above.
+    /// Returns the name, the value and the documentation of each limit. A constant without documentation shares the comment of the constant
+    /// on the line above.
     fn limits(&self) -> Vec<(&str, String, &str)> {
         let known: BTreeMap<_, _> = self.0.iter().map(|constant| (&*constant.name, &constant.value)).collect();
         let (mut limits, mut last) = (Vec::new(), None);
@@ -218,7 +218,7 @@ fn number(value: &Expr, known: &BTreeMap<&str, &Expr>) -> Option<u64> {
             _ => None,
         },
         Expr::Paren(inner) => number(&inner.expr, known),
-        // The name behind another module or type may be that of this constant.
+        // A constant of another module or type may have the same name as this one.
         Expr::Path(path) if path.path.segments.len() > 1 && path.path.segments[0].ident != "Self" => None,
         Expr::Path(path) => number(known.get(&*path.path.segments.last()?.ident.to_string())?, known),
         Expr::Binary(binary) => {

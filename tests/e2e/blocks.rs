@@ -33,11 +33,11 @@ fn block_and_unblock_apply_immediately_to_a_running_session() {
     let blocked = live.answer("/echo {}");
     assert_eq!(blocked.code(), "blocked");
     let command = format!("patchbay plugin unblock {digest}");
-    let words = format!("Error: component {digest} of skill 'echo' is blocked. To lift it: {command}");
+    let words = format!("Error: component {digest} of skill 'echo' is blocked. To unblock it: {command}");
     assert_eq!(blocked.message(), words);
     assert_eq!(live.message("/calc 1"), "1", "others run on");
     // The message names the command; it is run as it stands.
-    let (_, command) = blocked.message().split_once("To lift it: patchbay ").unwrap();
+    let (_, command) = blocked.message().split_once("To unblock it: patchbay ").unwrap();
     said(&patchbay, &command.split(' ').collect::<Vec<_>>());
     assert_eq!(live.message("/echo {}"), "{}");
     let journal = json_lines(&said(&patchbay, &["journal", "--plugin", "echo", "--json"]));
@@ -72,7 +72,7 @@ fn blocked_skill_digest_blocks_the_whole_skill() {
         let blocked = &patchbay.answers(&[line])[0];
         // Nothing follows the command, so it can be pasted.
         let words = format!(
-            "skill '{skill}' with the digest {digest} is blocked. To lift it: patchbay plugin unblock {digest}"
+            "skill '{skill}' with the digest {digest} is blocked. To unblock it: patchbay plugin unblock {digest}"
         );
         assert_eq!((blocked.code(), blocked.message()), ("blocked", &*format!("Error: {words}")));
         said(&patchbay, &["plugin", "unblock", &digest]);
@@ -94,7 +94,7 @@ fn repeated_block_and_unblock_report_no_change() {
     let plugin = |word: &str| said(&patchbay, &["plugin", word, &digest]);
     assert_eq!(said(&patchbay, &["plugin", "blocked"]), "No component is blocked.\n");
     assert_eq!(plugin("unblock"), format!("Component {digest} was not blocked.\n"));
-    let blocked = format!("Component {digest} is blocked. To lift it: patchbay plugin unblock {digest}\n");
+    let blocked = format!("Component {digest} is blocked. To unblock it: patchbay plugin unblock {digest}\n");
     assert_eq!(plugin("block"), blocked);
     assert_eq!(plugin("block"), format!("Component {digest} is blocked already.\n"));
     let list = said(&patchbay, &["plugin", "blocked"]);
@@ -126,7 +126,7 @@ fn block_accepts_full_digests_and_known_digest_prefixes() {
         assert!(words.starts_with(&format!("Error: '{name}' is not a digest: ")), "{words}");
     }
     let unseen = refused("0000000000");
-    assert!(unseen.starts_with("Error: no component that was seen here begins with '0000000000'"), "{unseen}");
+    assert!(unseen.starts_with("Error: no component seen here begins with '0000000000'"), "{unseen}");
     assert_eq!(said(&patchbay, &["plugin", "blocked"]), "No component is blocked.\n");
     // A second component whose digest has the same prefix.
     let alike = format!("sha256:{}{}", &hex[..8], "0".repeat(56));
@@ -144,14 +144,14 @@ fn component_blocked_in_advance_is_never_described() {
     for component in [&trap, &echo] {
         let digest = Digest::of(component).to_string();
         let words = format!(
-            "Component {digest} is blocked. It was never seen here, and will not run when it comes. To lift it: patchbay \
+            "Component {digest} is blocked. It was not seen here yet, and will not run if it appears. To unblock it: patchbay \
              plugin unblock {digest}\n"
         );
         assert_eq!(said(&patchbay, &["plugin", "block", &digest]), words);
         patchbay.write(ECHO, component);
         let skills = &patchbay.answers(&["/skills"])[0];
         let words = format!(
-            "The component is blocked, so that it was not asked for its tools. To lift it: patchbay plugin unblock {digest}"
+            "The component is blocked, so its tools are unknown. To unblock it: patchbay plugin unblock {digest}"
         );
         let diagnostic = &skills.data()["diagnostics"][0];
         assert_eq!((&diagnostic["code"], &diagnostic["message"]), (&"blocked".into(), &words.into()));
@@ -193,7 +193,7 @@ fn blocked_adapter_fails_the_next_message() {
     assert_eq!(live.message("one"), "You said: one");
     said(&patchbay, &["plugin", "block", digest]);
     let command = format!("patchbay plugin unblock {digest}");
-    let words = format!("Error: component {digest} of provider 'demo' is blocked. To lift it: {command}");
+    let words = format!("Error: component {digest} of provider 'demo' is blocked. To unblock it: {command}");
     for line in ["two", "/model demo-1", "/model demo-big/low"] {
         let answer = live.answer(line);
         assert_eq!((answer.code(), answer.message()), ("blocked", &*words), "{line}");

@@ -485,7 +485,7 @@ fn program_that_forks_and_exits_is_caught() {
     }
 }
 
-/// The two lists name the same files: what a skill may not write, a program may not write unseen.
+/// The two lists name the same files: a program may not write unseen to files that skills may not write.
 #[test]
 fn names_that_skills_may_not_write_are_compared() {
     for pattern in patchbay_workspace::protected_names() {

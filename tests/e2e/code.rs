@@ -95,7 +95,7 @@ fn failed_call_does_not_stop_the_others() {
     let program = "await Promise.all([tools.files.read({path: 'missing'}), ...Array.from({length: 7}, (_, n) => \
                    tools.notes.add({text: `note ${n}`}))])";
     // Some of the others may have ended before it failed.
-    assert!(patchbay.line(&format!("/code {program}")).contains("there is no 'missing' in the workspace"));
+    assert!(patchbay.line(&format!("/code {program}")).contains("'missing' not found in the workspace"));
     assert_eq!(patchbay.line("/code (await tools.notes.list()).match(/note /g).length"), "7");
     assert!(journal_rows(&patchbay, &[]).iter().all(|row| row["tool"] != "add" || row["outcome"] == "ok"));
 }
@@ -244,7 +244,7 @@ fn failed_program_whose_call_hangs_tells_the_model_why() {
     let call = format!("call code__run {}", json!({ "code": code }));
     let said = &patchbay.answers(&[&call])[0];
     let words = [
-        "tool 'code__run' was stopped: the call ran over its time of 6000 ms",
+        "tool 'code__run' was stopped: call exceeded its time limit of 6000 ms",
         "Before that it reported:\\nError: the reason",
         "The program has failed and waits for 1 other call.",
     ];

@@ -71,7 +71,7 @@ fn first_report_names_what_is_there() {
         "\n  found on the PATH: no\n\nFolders\n".to_owned(),
         format!(
             "Folders\n  configuration: {home}/config\n  data: {home}/data\n  cache: {home}/cache\n  state: {home}/state\n  \
-             log: {home}/state/patchbay.log\n\nSettings\n  config.toml: {home}/config/config.toml, not there; defaults apply\n  \
+             log: {home}/state/patchbay.log\n\nSettings\n  config.toml: {home}/config/config.toml, not found; using defaults\n  \
              credentials.json: {home}/config/credentials.json, not there\n\nDatabases\n  patchbay.db: {home}/data/patchbay.db, version "
         ),
         " KiB, intact\n  sessions: 0, 0 of them open\n\nSkills\n".to_owned(),

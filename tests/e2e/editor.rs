@@ -161,8 +161,7 @@ fn ctrl_c_cancels_the_running_line_only() {
 fn provider_changes_are_shown_at_the_prompt() {
     let patchbay = Patchbay::new();
     let terminal = Terminal::open(&patchbay, &[]);
-    let greeting =
-        "demo-1 answers: it only echoes. /model chooses a model; default_model in config.toml makes the choice last.";
+    let greeting = "Using demo-1, which only echoes. Pick a model with /model; set default_model in config.toml to make it permanent.";
     terminal.wait_for_text(greeting);
     terminal.wait_for_prompt();
     terminal.press("/model gemini-2.5-p");
@@ -209,7 +208,7 @@ fn welcome_offers_the_models_whose_key_is_there() {
     terminal.wait_for_text("Your key for Anthropic was found. To use it: /model claude-sonnet-5-5");
     terminal.wait_for_prefix("Your key for xAI was found. To use it: /model grok-");
     // Nothing is switched.
-    terminal.wait_for_prefix("demo-1 answers: it only echoes.");
+    terminal.wait_for_prefix("Using demo-1, which only echoes.");
     terminal.press("/model claude-sonnet-5-5\r");
     terminal.wait_for_text("✓ Switched to Anthropic claude-sonnet-5-5");
     terminal.press(CTRL_D);
@@ -249,7 +248,7 @@ fn resumed_session_shows_its_model_and_last_exchange() {
     assert_eq!(terminal.wait_for_exit(), 0);
 }
 
-const DIFFERS: &str = "Skills on disk differ from this session's: /reload_skills takes them in.";
+const DIFFERS: &str = "Skills have changed on disk. Run /reload_skills to use them.";
 
 fn differs(terminal: &Terminal) -> usize {
     terminal.lines().iter().filter(|line| line.as_str() == DIFFERS).count()

@@ -102,7 +102,7 @@ fn spinning() -> Patchbay {
 }
 
 fn not_done(seconds: u32) -> String {
-    format!("Error: not done after {seconds} s (--timeout). [timeout]\n")
+    format!("Error: timed out after {seconds} s (--timeout). [timeout]\n")
 }
 
 #[test]
@@ -226,7 +226,7 @@ fn event_numbers_continue_across_processes() {
 
 #[test]
 fn invalid_utf_8_is_not_run() {
-    let words = "Error: a line of standard input is not UTF-8; it and what follows was not run. [parse_error]\n";
+    let words = "Error: a line of standard input is not UTF-8; neither it nor any later line was run. [parse_error]\n";
     assert_ran(&with_input(&Patchbay::new(), &["--keep-going"], b"/calc 1\n/calc \xff\n/calc 3\n"), 1, "1\n", words);
 }
 

@@ -116,7 +116,7 @@ fn timeout_stops_all_agents_and_keeps_what_came() {
     let message = format!("{}\nthen say forked", forking("say half\nhang"));
     let reached = |_: &Patchbay, ran: &Ran| ran.out == "forked\n1\n" && ran.err.contains(": stopped\n");
     let (patchbay, ran, seconds) = run_out_of_time(Patchbay::quick, &[&*message, "/calc 1"], reached);
-    let err = format!("{}: stopped\nError: not done after {seconds} s (--timeout). [timeout]\n", short(&patchbay, 1));
+    let err = format!("{}: stopped\nError: timed out after {seconds} s (--timeout). [timeout]\n", short(&patchbay, 1));
     assert_ran(&ran, 3, "forked\n1\n", &err);
     let session = patchbay.last_session();
     let tree = patchbay.run(&["exec", "--session", &session, "/agents", "/switch root", "say on"]);
@@ -196,6 +196,6 @@ fn lines_of_killed_agents_are_named() {
     let queue = "INSERT INTO queued_lines (session, position, agent, line, content) VALUES (?, 0, ?, ?, 'say never')";
     database.execute(queue, [&*session, child, "0192f7a1-0000-7000-8000-000000000001"]).unwrap();
     let ran = patchbay.run(&["exec", "--session", &session, "/kill"]);
-    let err = "Not run, since its agent was killed: say never\n";
+    let err = "Not run because its agent was killed: say never\n";
     assert_ran(&ran, 0, &format!("Killed 1 agent: {child}\n"), err);
 }

@@ -244,12 +244,12 @@ fn replacement_skill_does_not_inherit_stored_data() {
 fn grant_for_an_unknown_skill_names_those_of_other_roots() {
     let patchbay = Patchbay::new();
     let ran = patchbay.run(&["grant", "add", "keeper", "kv"]);
-    let words = "Error: there is no skill 'keeper' with a component among the user skills, so that nothing can be granted to \
-                 it. [skill_not_found]\n";
+    let words =
+        "Error: no user skill 'keeper' with a component found, so there is nothing to grant to. [skill_not_found]\n";
     assert_eq!((ran.code, &*ran.out, &*ran.err), (Some(1), "", words));
     let ran = patchbay.run(&["grant", "add", "calc", "kv"]);
     assert_eq!((ran.code, &*ran.out), (Some(1), ""));
-    assert!(ran.err.contains("There is a bundled skill of this name: add --root bundled."), "{}", ran.err);
+    assert!(ran.err.contains("A bundled skill has this name; to grant to it, add --root bundled."), "{}", ran.err);
 }
 
 /// A grant can be for less than the skill asks for, and for one workspace.

@@ -216,7 +216,7 @@ fn credential_is_sent_only_to_its_origin() {
     patchbay.grant("getter", &[&host, "credential:forge"]);
     let refused = ran(patchbay.command(&["exec", "/get"]).env("FORGE", SENTINEL).output().unwrap());
     let words =
-        format!("the credential is for http://{} alone, and was not sent to http://{}", other.host(), server.host());
+        format!("credential is bound to http://{}; refusing to send it to http://{}", other.host(), server.host());
     assert!(refused.err.contains(&words), "{}", refused.err);
     assert_eq!((server.requests().len(), other.requests().len()), (0, 0));
 }

@@ -30,7 +30,7 @@ fn empty_journal_is_reported() {
         out
     };
     assert_eq!(said(&[]), "The journal is empty.\n");
-    assert_eq!(said(&["--plugin", "calc"]), "The journal has no such calls.\n");
+    assert_eq!(said(&["--plugin", "calc"]), "No calls match.\n");
     assert_eq!(said(&["--json"]), "");
     // Lines without a tool call are not recorded.
     patchbay.exec(&["/skills", "hello", "/skill unknown", "/no-such-command"]);
@@ -44,8 +44,8 @@ fn usage_errors_are_rejected() {
         assert_eq!(journal(&patchbay, arguments).code, Some(2), "{arguments:?}");
     }
     for (id, words) in [
-        ("zzz", "Error: neither the journal nor the list of sessions has a session 'zzz'. [session_not_found]\n"),
-        ("", "Error: a session's id is needed, or a beginning of it. [invalid_args]\n"),
+        ("zzz", "Error: no session in the journal or among stored sessions has the id 'zzz'. [session_not_found]\n"),
+        ("", "Error: expected a session id or the beginning of one. [invalid_args]\n"),
     ] {
         let ran = journal(&patchbay, &["--session", id]);
         assert_eq!((ran.code, &*ran.out, &*ran.err), (Some(1), "", words));
@@ -201,7 +201,7 @@ fn journal_filters_by_plugin_session_and_limit() {
     assert_eq!(of(&["--limit", "4000000000"]), [1, 2, 3, 4]);
     let table = journal(&patchbay, &["--limit", "2"]);
     assert_eq!(table.out.lines().count(), 3);
-    assert_eq!(table.err, "Note: there are older calls; --limit N shows the newest N.\n");
+    assert_eq!(table.err, "Note: older calls are left out; use --limit N to show the newest N.\n");
     assert_eq!(journal(&patchbay, &["--limit", "4"]).err, "");
 }
 

@@ -248,7 +248,7 @@ fn named_skill_that_offers_nothing_is_an_error() {
     patchbay.add_command("mine", &Guest::default(), "disable-model-invocation: true\n");
     patchbay.skill("notes", "summary: Notes", "Take notes.");
     for (skill, error) in [
-        ("mine", "Error: skill 'mine' is for people. [skill_not_for_models]\n"),
+        ("mine", "Error: skill 'mine' can only be invoked by a user. [skill_not_for_models]\n"),
         ("notes", "Error: skill 'notes' has no tools; it offers nothing to MCP clients. [tool_not_found]\n"),
     ] {
         for transport in [&[][..], &["--http"]] {

@@ -220,9 +220,9 @@ fn skill_with_the_grant_tools_calls_a_server() {
 fn misbehaving_server_costs_its_own_call_only() {
     for (mode, code, words) in [
         ("dies", "unavailable", "the MCP server 'test' ended before it had answered"),
-        ("hangs", "limit_time", "the call ran over its time of 700 ms (mcp.test.call_ms)"),
-        ("floods", "limit_time", "the call ran over its time of 700 ms (mcp.test.call_ms)"),
-        ("responses", "limit_time", "the call ran over its time of 700 ms (mcp.test.call_ms)"),
+        ("hangs", "limit_time", "call exceeded its time limit of 700 ms (mcp.test.call_ms)"),
+        ("floods", "limit_time", "call exceeded its time limit of 700 ms (mcp.test.call_ms)"),
+        ("responses", "limit_time", "call exceeded its time limit of 700 ms (mcp.test.call_ms)"),
         (
             "garbage",
             "unavailable",
@@ -252,7 +252,7 @@ fn misbehaving_server_costs_its_own_call_only() {
     // The second call does not fit into the pipe.
     let more = "/code try { await tools.mcp.test.break({text: 'x'.repeat(200000)}) } catch (error) { error.message }";
     let deaf = lines(&served("deaf", "call_ms = 700"), &[BREAK, more, "/calc 6 * 7"]);
-    let is_late = |said: &String| said.contains("the call ran over its time of 700 ms (mcp.test.call_ms)");
+    let is_late = |said: &String| said.contains("call exceeded its time limit of 700 ms (mcp.test.call_ms)");
     assert!(deaf[..2].iter().all(is_late) && deaf[2] == "42", "{deaf:?}");
     let twice = lines(&served("twice", ""), &[BREAK, ECHO]);
     assert!(twice[0].contains("first") && twice[1].contains("echo: hi"), "{twice:?}");
@@ -261,7 +261,7 @@ fn misbehaving_server_costs_its_own_call_only() {
 #[test]
 fn misbehaving_server_over_http_costs_its_own_call_only() {
     for (mode, code, words) in [
-        ("hangs", "limit_time", "the call ran over its time of 700 ms (mcp.test.call_ms)"),
+        ("hangs", "limit_time", "call exceeded its time limit of 700 ms (mcp.test.call_ms)"),
         (
             "missing",
             "unavailable",
@@ -273,7 +273,7 @@ fn misbehaving_server_over_http_costs_its_own_call_only() {
         ("nonsense", "unavailable", "the MCP server 'test' is not available: it sent no answer. "),
         ("wrong id", "unavailable", "the MCP server 'test' is not available: it sent no answer. "),
         ("half", "unavailable", "the MCP server 'test' is not available: the answer of http://127.0.0.1:"),
-        ("events", "limit_time", "the call ran over its time of 700 ms (mcp.test.call_ms)"),
+        ("events", "limit_time", "call exceeded its time limit of 700 ms (mcp.test.call_ms)"),
         ("long event", "unavailable", "it sent a message of more than 9437184 bytes"),
         ("refuses", "tool_failed", "the MCP server 'test' refused the request: no"),
     ] {
@@ -406,7 +406,7 @@ fn check_shows_tools_decisions_and_what_is_left_out() {
         assert!(ran.out.contains(line), "{line}\n{}", ran.out);
     }
     let talks = check(&served("talks", ""), &["test"]);
-    assert!(talks.out.contains("what is no message: Server is ready!"), "{}", talks.out);
+    assert!(talks.out.contains("something other than a message on standard output: Server is ready!"), "{}", talks.out);
 }
 
 #[test]
@@ -431,7 +431,7 @@ fn check_of_a_server_that_does_not_answer_shows_what_it_printed() {
 fn list_shows_configured_servers_without_starting_them() {
     let patchbay = Patchbay::new();
     let none = patchbay.run(&["mcp", "list"]);
-    assert!(none.out.starts_with("No MCP servers. "), "{}", none.out);
+    assert!(none.out.starts_with("No MCP servers are configured. "), "{}", none.out);
     let table = "[mcp.a]\ncommand = [\"no-such\", \"two words\"]\nenv = [\"TOKEN\"]\ntools = { x = \"deny\" }\n";
     patchbay.write("home/config/config.toml", table);
     let listed = patchbay.run(&["mcp", "list"]);

@@ -124,7 +124,7 @@ fn terminal_goes_on_in_another_session() {
     terminal.wait_for_text("You said: an old message");
     // A session that cannot be opened leaves the user in the present one.
     terminal.press("/resume nothing\r");
-    terminal.wait_for_prefix("Error: no session 'nothing';");
+    terminal.wait_for_prefix("Error: session 'nothing' not found.");
     assert!(greetings(&terminal)[3].contains(&old[..8]), "{:?}", greetings(&terminal));
     terminal.press(CTRL_D);
     assert_eq!(terminal.wait_for_exit(), 0);

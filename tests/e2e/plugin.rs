@@ -128,7 +128,7 @@ fn a_skill_without_tools_needs_no_build() {
     let (patchbay, folder) = with_folder();
     patchbay.write("home/config/skills/greeter/SKILL.md", "---\nsummary: Greets\n---\n");
     let ran = patchbay.run(&["plugin", "build", &folder]);
-    let words = "greeter: nothing to build, its SKILL.md is all of it.\n";
+    let words = "greeter: nothing to build: the skill is only its SKILL.md.\n";
     assert_eq!((ran.code, &*ran.out, &*ran.err), (Some(0), words, ""));
 }
 

@@ -159,7 +159,7 @@ fn what_would_not_load_is_not_added() {
         "greet.wasm has no SKILL.md. Write one into a folder 'greet', and embed it: patchbay plugin build greet --wasm ",
     );
     patchbay.write("workspace/greet.wasm", Guest::default().packaged("---\nname: other\n---\n"));
-    refused("greet.wasm", "Error: greet.wasm is not added: [invalid_name] ");
+    refused("greet.wasm", "Error: greet.wasm was not added: [invalid_name] ");
     patchbay.write("workspace/greet.wasm", "no wasm");
     refused("greet.wasm", "greet.wasm is not WebAssembly");
     patchbay.write("workspace/sources/Cargo.toml", "");

@@ -45,7 +45,7 @@ fn call_runs_a_component_in_a_home_of_its_own() {
     let lines: Vec<&str> = ran.err.lines().collect();
     assert_eq!((lines[0], lines.len()), ("printed: hello", 3), "{ran:?}");
     assert!(lines[1].starts_with("used: ") && lines[1].contains(" of 2,000,000,000, "), "{ran:?}");
-    let without = "note: echo has no SKILL.md; for this call, one that asks for every capability took its place.";
+    let without = "note: echo has no SKILL.md; this call used a generated one that asks for every capability.";
     assert_eq!(lines[2], without);
     let (code, said) = report(&patchbay, &["echo.wasm", "echo__run"]);
     let (tool, content) = (&said["tool"], &said["content"]);
@@ -126,7 +126,7 @@ fn files_and_attachments_reach_the_tool() {
     assert!(ran.code == Some(0) && ran.out.contains("deep/a.txt"), "{ran:?}");
     let absolute = patchbay.workspace().join("deep/a.txt");
     let twice = ["blobs.wasm", "run", "--file", absolute.to_str().unwrap(), "--file", absolute.to_str().unwrap()];
-    assert_usage(&call(&patchbay, &twice), "--file: there are two files for 'a.txt'.");
+    assert_usage(&call(&patchbay, &twice), "--file: two files would be written to 'a.txt'.");
     assert_usage(&call(&patchbay, &["blobs.wasm", "run", "--file", "deep"]), "deep is not a regular file");
 }
 

@@ -92,7 +92,7 @@ fn input_decides_where_it_names_what_is_changed() {
         ("mcp__bank__balance".to_owned(), "ask", "call:mcp__bank__balance: allow. [mcp.bank] allows it."),
         ("mcp__bank__balance".to_owned(), "plan", "call:mcp__bank__balance: deny. Plan mode changes nothing"),
         ("mcp__books__find".to_owned(), "plan", "call:mcp__books__find: ask. You are asked"),
-        ("mcp__none__find".to_owned(), "ask", "there is no table [mcp.none]"),
+        ("mcp__none__find".to_owned(), "ask", "config.toml has no table [mcp.none]"),
     ] {
         let ran = patchbay.run(&["policy", "explain", &what, "--mode", mode]);
         let shown = format!("{}{}", ran.out, ran.err);

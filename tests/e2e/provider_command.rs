@@ -25,8 +25,8 @@ const ASKS: &str = "\
 ";
 
 const ALLOWED: &str = "\
-\x20 origin    https://api.scripted.example/v1, and nothing outside of it
-\x20 key       SCRIPTED_API_KEY, or \"scripted\" in credentials.json; it goes to that origin alone
+\x20 origin    https://api.scripted.example/v1, and nothing else
+\x20 key       SCRIPTED_API_KEY, or \"scripted\" in credentials.json; sent to that origin only
 The key is missing: set SCRIPTED_API_KEY, or add \"scripted\": {\"api_key\": \"…\"} to credentials.json
 ";
 
@@ -49,14 +49,14 @@ fn provider_is_checked_added_allowed_replaced_and_removed() {
 \x20 adapter   scripted 1 (Scripted)
 \x20 digest    {digest}
 \x20 size      {size} bytes
-{ASKS}It would work. To add it: patchbay provider add new.wasm
+{ASKS}It works. To add it: patchbay provider add new.wasm
 "
     );
     assert_eq!(words(&["check", "new.wasm"]), expected);
     let file = patchbay.home().join("config/providers/scripted.wasm");
     assert!(!file.exists(), "nothing is changed by a look");
 
-    let waits = "It may not be asked: you have not allowed it yet. To allow it: patchbay provider allow scripted\n";
+    let waits = "It cannot be used yet: you have not allowed it yet. To allow it: patchbay provider allow scripted\n";
     assert_eq!(words(&["add", "new.wasm"]), format!("Added provider 'scripted' (scripted 1).\n{ASKS}{waits}"));
     assert_eq!(fs::read(&file).unwrap(), component);
     assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o644);
@@ -71,27 +71,26 @@ fn provider_is_checked_added_allowed_replaced_and_removed() {
     patchbay.write("workspace/new.wasm", &again);
     let short = |component: &[u8]| Digest::of(component).to_hex()[..8].to_owned();
     let replaced = format!(
-        "Replaced provider 'scripted': it was scripted 1 (sha256:{}…), it is scripted 2 (sha256:{}…).\n{ASKS}It may be \
-         asked. To choose a model of it: /model scripted:MODEL\n",
+        "Replaced provider 'scripted': it was scripted 1 (sha256:{}…), it is scripted 2 (sha256:{}…).\n{ASKS}It is \
+         ready. To use one of its models: /model scripted:MODEL\n",
         short(&component),
         short(&again),
     );
     assert_eq!(words(&["add", "new.wasm"]), replaced);
-    assert!(words(&["add", "new.wasm"]).starts_with("Provider 'scripted' was there already (scripted 2).\n"));
+    assert!(words(&["add", "new.wasm"]).starts_with("Provider 'scripted' is already installed (scripted 2).\n"));
     assert!(patchbay.line("/model scripted-1").starts_with("✓ Switched to Scripted scripted-1"));
 
     patchbay.write("home/config/credentials.json", "{}");
     let added = words(&["add", "new.wasm"]);
-    let missing = "It may be asked once it has its key: set SCRIPTED_API_KEY, or add \"scripted\": {\"api_key\": \"…\"} to \
+    let missing = "It can be used once it has its key: set SCRIPTED_API_KEY, or add \"scripted\": {\"api_key\": \"…\"} to \
                    credentials.json\n";
     assert!(added.ends_with(missing), "{added}");
 
-    let gone =
-        "Removed provider 'scripted': its file, its approval, its prefixes and the names that its API has listed.\n";
+    let gone = "Removed provider 'scripted': its file, its approval, its prefixes and the names listed by its API.\n";
     assert_eq!(words(&["remove", "scripted"]), gone);
     assert!(!file.exists());
     let ran = patchbay.run(&["provider", "remove", "scripted"]);
-    let unknown = "Error: there is no provider 'scripted'. 'patchbay provider list' shows what there is. \
+    let unknown = "Error: provider 'scripted' not found. To list providers: patchbay provider list \
                    [provider_unusable]\n";
     assert_eq!((ran.code, &*ran.out, &*ran.err), (Some(1), "", unknown));
     assert_eq!(patchbay.run(&["provider", "allow", "scripted"]).err, unknown);
@@ -128,8 +127,7 @@ fn claims_remain_after_file_removal_until_revoked() {
     assert!(ran.out.contains("wrong: ") && ran.out.contains("patchbay provider forget scripted"), "{}", ran.out);
 
     let ran = patchbay.run(&["provider", "forget", "scripted"]);
-    let free =
-        "Forgot provider 'scripted': its approval, its prefixes and the names that its API has listed are free.\n";
+    let free = "Forgot provider 'scripted': its approval, its prefixes and the names listed by its API are free.\n";
     assert_eq!((ran.code, &*ran.out), (Some(0), free));
     assert_eq!(patchbay.run(&["provider", "check", "other.wasm"]).code, Some(0));
 }
@@ -153,7 +151,7 @@ fn only_providers_that_are_gone_are_forgotten() {
         ("broken", "still exists and keeps its names: to remove it: patchbay provider remove broken [invalid_args]"),
         (
             "never",
-            "nothing is stored of a provider 'never'. 'patchbay provider list' shows what there is. [provider_unusable]",
+            "nothing is stored about provider 'never'. To list providers: patchbay provider list [provider_unusable]",
         ),
     ] {
         let ran = patchbay.run(&["provider", "forget", name]);
@@ -174,7 +172,7 @@ fn remove_and_allow_accept_only_files_of_the_folder() {
     let words = "Error: provider 'demo' comes with Patchbay and cannot be removed. [invalid_args]\n";
     assert_eq!((ran.code, &*ran.out, &*ran.err), (Some(1), "", words));
     let ran = patchbay.run(&["provider", "remove", "local"]);
-    let words = "Error: provider 'local' stands in config.toml: remove its table [providers.local] there (";
+    let words = "Error: provider 'local' is configured in config.toml: remove its table [providers.local] there (";
     assert!(
         ran.code == Some(1)
             && ran.err.starts_with(words)
@@ -184,19 +182,19 @@ fn remove_and_allow_accept_only_files_of_the_folder() {
     );
 
     let ran = patchbay.run(&["provider", "allow", "demo"]);
-    let words = "Provider 'demo' comes with Patchbay: there is nothing to allow. It asks:\n  origin    none: it reaches \
-                 no network\n  key       none\n";
+    let words = "Provider 'demo' is bundled and needs no approval. It uses:\n  origin    none: it has no \
+                 network access\n  key       none\n";
     assert_eq!((ran.code, &*ran.out), (Some(0), words));
     let ran = patchbay.run(&["provider", "allow", "local"]);
-    let words = "Provider 'local' stands in config.toml, which allows it: there is nothing to allow. It asks:\n  origin    \
-                 http://localhost:9/v1, and nothing outside of it\n  key       none\n";
+    let words = "Provider 'local' is configured in config.toml, which allows it. It uses:\n  origin    \
+                 http://localhost:9/v1, and nothing else\n  key       none\n";
     assert_eq!((ran.code, &*ran.out), (Some(0), words));
 
     // A file with the name of a built-in was never a provider and can be removed.
     patchbay.write("home/config/providers/demo.wasm", adapter_with_key("1"));
     let ran = patchbay.run(&["provider", "remove", "demo"]);
     assert!(
-        ran.code == Some(0) && ran.out.ends_with(", which was no provider; 'demo' itself is as it was.\n"),
+        ran.code == Some(0) && ran.out.ends_with(", which was not a provider; 'demo' itself is unchanged.\n"),
         "{ran:?}"
     );
     assert!(!patchbay.home().join("config/providers/demo.wasm").exists());
@@ -242,7 +240,7 @@ fn unusable_adapter_fails_check_and_is_not_copied() {
         arguments.extend(name);
         let ran = patchbay.run(&arguments);
         assert_eq!((ran.code, &*ran.out), (Some(1), ""), "{}", ran.err);
-        assert!(ran.err.starts_with("Error: bad.wasm is not added: ") && ran.err.contains(words), "{}", ran.err);
+        assert!(ran.err.starts_with("Error: bad.wasm was not added: ") && ran.err.contains(words), "{}", ran.err);
         assert!(ran.err.ends_with(&format!(" [{code}]\n")), "{}", ran.err);
         let hint = "give the file another one: patchbay provider add bad.wasm --name NAME [";
         assert_eq!(ran.err.contains(hint), words.starts_with("there is a provider"), "{}", ran.err);
@@ -250,7 +248,7 @@ fn unusable_adapter_fails_check_and_is_not_copied() {
             let ran = patchbay.run(&["provider", "check", "bad.wasm"]);
             assert_eq!((ran.code, &*ran.err), (Some(1), ""));
             assert!(ran.out.lines().any(|line| line.starts_with("wrong: ") && line.contains(words)), "{}", ran.out);
-            assert!(!ran.out.contains("It would work"), "{}", ran.out);
+            assert!(!ran.out.contains("It works"), "{}", ran.out);
         }
     }
     let folder = patchbay.home().join("config/providers");
@@ -268,7 +266,7 @@ fn name_conflict_is_resolved_by_renaming_and_a_table() {
     let ran = patchbay.run(&["provider", "add", "near.wasm", "--name", "mine"]);
     let words = "Added provider 'mine' (scripted 1).\n  origin    http://localhost:1/v1\n  key       (none)\n";
     assert!(ran.code == Some(0) && ran.out.starts_with(words), "{ran:?}");
-    assert!(ran.out.ends_with("It may be asked. To choose a model of it: /model mine:MODEL\n"), "{}", ran.out);
+    assert!(ran.out.ends_with("It is ready. To use one of its models: /model mine:MODEL\n"), "{}", ran.out);
     assert!(patchbay.line("/model mine:scripted-1").starts_with("✓ Switched to "));
 }
 

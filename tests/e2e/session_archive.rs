@@ -76,7 +76,7 @@ fn show_prints_other_agents_and_the_tree() {
     );
     assert!(!shown.contains("\nhi\n") && !shown.contains("\ntwo\n"), "{shown}");
     let of_child =
-        format!("Forked from {} after row 2: it knows the conversation up to there.\n\n> say hi\nhi\n", &root[..8]);
+        format!("Forked from {} after row 2: it knows the conversation up to that row.\n\n> say hi\nhi\n", &root[..8]);
     assert_eq!(show(&patchbay, &[&id, "--agent", child]), of_child);
     assert_eq!(show(&patchbay, &[&id, "--agent", &child[..13]]), of_child);
     assert!(show(&patchbay, &[&id, "--agent", killed]).contains("\n\n> say two\ntwo\n\n> /kill\n"));
@@ -154,7 +154,7 @@ fn gc_removes_old_sessions_that_are_not_open() {
     let dry = patchbay.run(&["sessions", "gc", "--older-than", "30d", "--dry-run"]);
     assert_eq!(dry.out, format!("1 session would be removed.\n  {}  4 weeks ago  say old\n", &old[..8]));
     let gc = |age: &str| patchbay.run(&["sessions", "gc", "--older-than", age]).out;
-    let stays = " 1 old session stayed: open in another process.";
+    let stays = " 1 old session kept: open in another process.";
     assert_eq!(gc("31d"), "Removed 0 sessions.\nDeleted 0 snapshots and 0 components (0 bytes).\n");
     assert_eq!(sessions(&patchbay).len(), 3);
     assert_eq!(gc("720h"), format!("Removed 1 session.{stays}\nDeleted 0 snapshots and 0 components (0 bytes).\n"));

@@ -109,7 +109,7 @@ fn continue_resumes_the_newest_session_of_the_workspace() {
     let none = patchbay.run(&["-c"]);
     let workspace = patchbay.workspace().canonicalize().unwrap().display().to_string();
     let words = format!(
-        "Error: there is no session of {workspace} to continue; 'patchbay sessions --all' shows those of other workspaces. \
+        "Error: no session of {workspace} to continue. To list sessions of all workspaces: patchbay sessions --all \
          [session_not_found]\n"
     );
     assert_eq!((none.code, &*none.out, &*none.err), (Some(1), "", &*words));
@@ -174,7 +174,7 @@ fn session_is_resumed_and_removed_by_unique_id_prefix() {
 #[test]
 fn unknown_and_ambiguous_id_prefixes_are_rejected() {
     let patchbay = Patchbay::new();
-    let words = "no session 'zzz'; 'patchbay sessions --all' shows what there is. [session_not_found]";
+    let words = "session 'zzz' not found. To list sessions: patchbay sessions --all [session_not_found]";
     for arguments in [&["sessions", "rm", "zzz"][..], &["exec", "--session", "zzz", "/skills"], &["--session", "zzz"]] {
         assert_refused(&patchbay, arguments, words);
     }

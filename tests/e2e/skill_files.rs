@@ -88,7 +88,7 @@ fn plugin_build_embeds_the_files() {
     assert_eq!(built.code, Some(0), "{}", built.err);
     let embedded = "\nembedded beside SKILL.md: 4 files, 1508 bytes: 'assets/', 'data/', 'notes.txt', 'references/'\n";
     assert!(built.out.contains(embedded), "{}", built.out);
-    let note = "\nnote: not embedded, as sources of the component: 'package.json', 'src'\n";
+    let note = "\nnote: not embedded because they are sources of the component: 'package.json', 'src'\n";
     assert!(built.out.contains(note), "{}", built.out);
     patchbay.write("home/config/skills/guide.wasm", fs::read(at("guide/guide.wasm")).unwrap());
     let files = [

@@ -60,7 +60,7 @@ fn skill_for_people_is_hidden_from_programs_of_models() {
         &format!("/code {call}"),
         &format!("/code {find}"),
     ]);
-    let refused = "skill 'deploy' is for people.";
+    let refused = "skill 'deploy' can only be invoked by a user.";
     assert!(answers[0].message().contains(&format!("ToolError: {refused}")), "{}", answers[0].message());
     assert!(answers[1].message().contains(&format!("denied: {refused}")), "{}", answers[1].message());
     assert!(answers[2].message().contains("found: false"), "{}", answers[2].message());

@@ -185,16 +185,16 @@ plan_compiler - Turns a goal into a checked plan
 web - Pages of the web as readable text
 
 Diagnostics:
-- guide [untrusted_shadow] The workspace is not trusted, so that its 'guide' does not take the place of the user one; \
+- guide [untrusted_shadow] The workspace is not trusted, so its 'guide' does not take the place of the user one; \
 'patchbay trust add DIR' lets it.
-- sums [untrusted_shadow] The workspace is not trusted, so that its skill does not take the alias '/calc'; \
+- sums [untrusted_shadow] The workspace is not trusted, so its skill does not take the alias '/calc'; \
 'patchbay trust add DIR' lets it.";
     assert_eq!(live.message("/skills"), untrusted);
     assert_eq!(live.message("/calc 1 + 1"), "2");
 
     let trusted = patchbay.run(&["trust", "add"]);
     let workspace = patchbay.workspace().canonicalize().unwrap();
-    let words = format!("{} is trusted. Open sessions take notice at /reload_skills.\n", workspace.display());
+    let words = format!("{} is trusted. Run /reload_skills in open sessions.\n", workspace.display());
     assert_eq!((trusted.code, trusted.out), (Some(0), words));
     assert_eq!(live.message("/skills"), untrusted, "trust does not change a snapshot");
     // The workspace skill has the alias now; the bundled skill remains.
@@ -240,13 +240,10 @@ fn trust_is_listed_and_revoked() {
     assert_eq!(patchbay.run(&["trust", "list"]).out, "No workspace is trusted.\n");
     patchbay.run(&["trust", "add", "."]);
     let again = patchbay.run(&["trust", "add", &workspace]).out;
-    assert_eq!(again, format!("{workspace} is trusted already. Open sessions take notice at /reload_skills.\n"));
+    assert_eq!(again, format!("{workspace} is already trusted. Run /reload_skills in open sessions.\n"));
     assert_eq!(patchbay.run(&["trust", "list"]).out, format!("{workspace}\n"));
     let removed = patchbay.run(&["trust", "remove"]);
-    assert_eq!(
-        removed.out,
-        format!("{workspace} is no longer trusted. Open sessions take notice at /reload_skills.\n")
-    );
+    assert_eq!(removed.out, format!("{workspace} is no longer trusted. Run /reload_skills in open sessions.\n"));
     let again = patchbay.run(&["trust", "remove"]);
     assert_eq!((again.code, again.err), (Some(1), format!("Error: {workspace} was not trusted. [trust_not_found]\n")));
 }

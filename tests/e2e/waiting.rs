@@ -121,7 +121,7 @@ fn timeout_ends_an_exec_compiling_at_start() {
     let start = Instant::now();
     let ran = patchbay.exec(&["--timeout", "1", "/calc 1"]);
     assert!(start.elapsed() < AT_MOST, "{:?}", start.elapsed());
-    let error = "Error: not done after 1 s (--timeout). [timeout]\n";
+    let error = "Error: timed out after 1 s (--timeout). [timeout]\n";
     assert_eq!((ran.code, &*ran.out, &*ran.err), (Some(3), "", error));
 }
 

@@ -219,7 +219,7 @@ async fn endless_step_is_stopped() {
     let clock = Budgets { step_fuel: u64::MAX >> 1, fuel: u64::MAX >> 1, step_ms: 60, ..budgets() };
     let harness = AdapterHarness::with_limits(small_limits(), clock);
     let late = Failure::Exceeded(Exceeded::StepTime(60));
-    assert_eq!(late.to_string(), "the adapter ran over its time of 60 ms for one step (exchange.step_ms)");
+    assert_eq!(late.to_string(), "adapter exceeded its time limit of 60 ms for one step (exchange.step_ms)");
     for (place, adapter) in looping("") {
         assert_eq!(harness.begin(&adapter).await.err().as_ref(), Some(&late), "{place}");
     }
@@ -256,7 +256,7 @@ async fn growing_memory_is_stopped_at_the_limit() {
     let adapter = Adapter { before_resume: grow, ..Adapter::default() };
     let failure = AdapterHarness::new().assert_resume_fails(&adapter).await;
     assert_eq!(failure.code(), Code::LimitMemory);
-    assert!(failure.to_string().ends_with("and may have 4194304 bytes (exchange.memory_bytes)"), "{failure}");
+    assert!(failure.to_string().ends_with("the limit is 4194304 bytes (exchange.memory_bytes)"), "{failure}");
     // A little more in each step.
     let adapter = Adapter { before_resume: "(drop (memory.grow (i32.const 1)))".into(), ..then(json!([])) };
     assert_eq!(AdapterHarness::new().assert_resume_fails(&adapter).await, failure);

@@ -247,7 +247,7 @@ async fn timeout_is_cached_until_a_retry_is_requested() {
     let problem = describer.describe(time_limit_only(60), component.clone()).await.unwrap_err();
     assert_eq!(
         problem.message,
-        "Asked for its tools, it ended with limit_time: the call ran over its time of 60 ms (limits.time_ms). /reload_skills \
+        "Asked for its tools, it ended with limit_time: call exceeded its time limit of 60 ms (limits.time_ms). /reload_skills \
          tries again."
     );
     assert!(describer.is_cached(digest).await);

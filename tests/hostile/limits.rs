@@ -58,7 +58,7 @@ async fn endless_loop_with_unlimited_fuel_times_out() {
         let failure = harness.call(&guest).await.unwrap_err();
         assert_eq!(failure, Failure::Time { limit_ms: 60 }, "{place}");
         assert_eq!(failure.code(), Code::LimitTime);
-        assert_eq!(failure.to_string(), "the call ran over its time of 60 ms (limits.time_ms)");
+        assert_eq!(failure.to_string(), "call exceeded its time limit of 60 ms (limits.time_ms)");
     }
 }
 

@@ -192,7 +192,7 @@ async fn outside_input_is_checked_and_answer_is_cleaned_and_bounded() {
     }
     for (tool, word, code, message) in [
         (&tool, "fail", Code::ToolFailed, "the disk is full.".to_owned()),
-        (&hasty, "hang", Code::LimitTime, stopped("the call ran over its time of 200 ms (mcp.files.call_ms)")),
+        (&hasty, "hang", Code::LimitTime, stopped("call exceeded its time limit of 200 ms (mcp.files.call_ms)")),
         (&tool, "flood", Code::LimitOutput, stopped("the answer has more than LIMIT bytes (limits.output_bytes)")),
         (&tool, "pieces", Code::LimitOutput, stopped("the answer has more than LIMIT bytes (limits.output_bytes)")),
     ] {

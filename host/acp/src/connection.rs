@@ -22,7 +22,7 @@ use crate::{
     params::{CancelRequest, ClientCapabilities, Initialize},
 };
 use patchbay_jsonrpc::{
-    BoundedLines, Client, Incoming, LineRoom, OpenRequests, Outbox, ReadLine, RequestId, Responder, RpcError,
+    BoundedLines, Client, Incoming, LinePermit, OpenRequests, Outbox, ReadLine, RequestId, Responder, RpcError,
     UnhandledLine, params_of, read_ahead,
 };
 
@@ -138,12 +138,12 @@ impl Connection {
 
     /// Handles lines, one after another.
     async fn handle(self: &Arc<Self>, mut lines: mpsc::Receiver<UnhandledLine>) {
-        while let Some(UnhandledLine { line, room }) = lines.recv().await {
+        while let Some(UnhandledLine { line, permit }) = lines.recv().await {
             if self.outbox.is_closed() {
                 continue;
             }
             match line {
-                ReadLine::Line(line) => self.received(line, room).await,
+                ReadLine::Line(line) => self.received(line, permit).await,
                 ReadLine::TooLong => {
                     let message = format!("a line is over the limit of {LINE_BYTES} bytes.");
                     self.refuse(&RequestId::Null, RpcError::invalid_request(message)).await;
@@ -159,16 +159,16 @@ impl Connection {
         let _ = self.outbox.respond(id, Err(error)).await;
     }
 
-    async fn received(self: &Arc<Self>, line: Vec<u8>, room: LineRoom) {
+    async fn received(self: &Arc<Self>, line: Vec<u8>, permit: LinePermit) {
         match Incoming::parse(&line) {
-            Incoming::Request { id, method } => self.request(id, &method, line, room).await,
+            Incoming::Request { id, method } => self.request(id, &method, line, permit).await,
             Incoming::Notification { method } => self.notification(&method, &line).await,
             Incoming::Response { id } => self.client.answered(&id, line),
             Incoming::Invalid { id, error } => self.refuse(&id, error).await,
         }
     }
 
-    async fn request(self: &Arc<Self>, id: RequestId, method: &str, line: Vec<u8>, room: LineRoom) {
+    async fn request(self: &Arc<Self>, id: RequestId, method: &str, line: Vec<u8>, permit: LinePermit) {
         if self.requests.lock().len() >= OPEN_REQUESTS {
             let message = format!("{OPEN_REQUESTS} requests have no answer yet; wait for one.");
             return self.refuse(&id, RpcError::invalid_request(message)).await;
@@ -182,7 +182,7 @@ impl Connection {
         if method == "initialize" {
             return responder.respond(self.initialize(&line).await).await;
         }
-        self.call(responder, method, line, room).await;
+        self.call(responder, method, line, permit).await;
     }
 
     /// Checks that `initialize` comes first, and once.

@@ -32,7 +32,7 @@ const CACHE_KEY: usize = 32;
 
 /// The surroundings of an agent: its session, its ancestors, its workspace, its user.
 #[derive(Clone)]
-pub struct AgentPlace {
+pub struct AgentContext {
     /// The right to write its session.
     pub hold: Hold,
     /// The id of the agent itself.
@@ -72,7 +72,7 @@ pub struct AgentSettings {
 
 /// An agent: a conversation, a model, and the tools that it may call.
 pub struct Agent {
-    pub(crate) place: AgentPlace,
+    pub(crate) place: AgentContext,
     pub(crate) log: Arc<EventLog>,
     pub(crate) model: Arc<dyn Model>,
     pub(crate) tools: Arc<Tools>,
@@ -90,7 +90,7 @@ pub struct Agent {
     tokens: AtomicU64,
     /// Tokens that are not stored yet.
     unsaved_tokens: AtomicU64,
-    /// What the last refused request needed; see [`Spender`].
+    /// The amount that the last refused request needed; see [`Spender`].
     refused: Arc<AtomicI64>,
 }
 
@@ -127,7 +127,7 @@ pub struct TurnPermit {
 impl Agent {
     /// Creates the agent at `place`, which writes to `log` and uses the model `chosen`. `tokens` were used before.
     pub fn new(
-        place: AgentPlace,
+        place: AgentContext,
         log: Arc<EventLog>,
         model: Arc<dyn Model>,
         tools: Arc<Tools>,

@@ -12,7 +12,7 @@ const ENCODING: &str = "patchbay prefix 1";
 
 /// The place of a stored answer in a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct AnswerPlace {
+pub(crate) struct AnswerPosition {
     /// Index of its message. A message contains two answers if nothing of the user came between them.
     pub(crate) message: usize,
     /// The digest that it was stored with; `None` in answers of earlier builds.
@@ -30,7 +30,7 @@ pub(crate) struct PrefixBinding {
 }
 
 /// Compares `request` with the requests of its `answers`, which are in the order of their messages.
-pub(crate) fn binding(request: &CompletionRequest, answers: &[AnswerPlace]) -> PrefixBinding {
+pub(crate) fn binding(request: &CompletionRequest, answers: &[AnswerPosition]) -> PrefixBinding {
     let mut hasher = begin(request);
     let mut bound_from = 0;
     let mut answers = answers.iter().peekable();

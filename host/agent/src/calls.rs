@@ -77,13 +77,13 @@ impl Agent {
         batch: &[(CallId, &ToolCall)],
         repeats: &mut Repeats,
     ) -> Result<(), Outcome> {
-        let places = Semaphore::new(AT_ONCE);
+        let permits = Semaphore::new(AT_ONCE);
         let mut running = FuturesUnordered::new();
         for (index, (id, call)) in batch.iter().enumerate() {
-            let places = &places;
+            let permits = &permits;
             running.push(async move {
                 // The semaphore is never closed.
-                let _place = places.acquire().await;
+                let _permit = permits.acquire().await;
                 (index, self.run_call(turn, toolbox, *id, call).await)
             });
         }

@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use crate::{
     Surroundings,
-    binding::AnswerPlace,
+    binding::AnswerPosition,
     parts,
     shorten::shortened,
     tokens::{self, BLOB_BYTES},
@@ -31,7 +31,7 @@ pub(crate) struct ReaderModel<'a> {
     pub(crate) reads: &'a dyn Fn(&str) -> bool,
     /// The agents whose rows belong to the conversation.
     pub(crate) lineage: &'a [Lineage],
-    /// What the agents of the session are told about its start.
+    /// Facts about the session's start, which its agents are told.
     pub(crate) surroundings: &'a Surroundings,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct ReaderModel<'a> {
 pub(crate) struct Conversation {
     pub(crate) messages: Vec<Message>,
     /// The stored answers that the messages contain, in order.
-    pub(crate) answers: Vec<AnswerPlace>,
+    pub(crate) answers: Vec<AnswerPosition>,
     /// Tokens that the model reported for its last answer, including the answer; `None` without a usable report.
     pub(crate) counted: Option<u64>,
     /// Bytes of the rows that `counted` does not include.
@@ -197,7 +197,7 @@ fn introduction(agent: AgentId, parent: Option<AgentId>) -> String {
 struct ConversationBuilder<'a> {
     reader: &'a ReaderModel<'a>,
     messages: Vec<Message>,
-    answers: Vec<AnswerPlace>,
+    answers: Vec<AnswerPosition>,
     slots: Vec<AttachmentSlot>,
     /// Calls without a result: the recorded id, and the call as it is sent.
     open: Vec<(String, ToolCall)>,
@@ -323,7 +323,7 @@ impl ConversationBuilder<'_> {
     fn push_answer(&mut self, parts: Vec<Part>, prefix: Option<Digest>) {
         if !parts.is_empty() {
             self.push(Role::Assistant, parts);
-            self.answers.push(AnswerPlace { message: self.messages.len().saturating_sub(1), prefix });
+            self.answers.push(AnswerPosition { message: self.messages.len().saturating_sub(1), prefix });
         }
     }
 

@@ -23,7 +23,7 @@ pub struct Filling {
     pub persona: u64,
     /// Tokens of the list of skills.
     pub skills: u64,
-    /// What the agent is told about the session's start.
+    /// Facts about the session's start, which the agent is told.
     pub facts: u64,
     /// The instructions of folders above the workspace.
     pub outer_instructions: u64,

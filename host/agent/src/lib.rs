@@ -54,7 +54,7 @@ mod undeclared;
 mod use_skill;
 mod validation;
 
-pub use agent::{Agent, AgentPlace, AgentSettings, AnswerSoFar, TurnPermit};
+pub use agent::{Agent, AgentContext, AgentSettings, AnswerSoFar, TurnPermit};
 pub use budget::ContextSettings;
 pub use compaction::CompactionSettings;
 pub use ending::{INTERRUPTED, TurnEnding};

@@ -1,4 +1,12 @@
 //! The choice of an agent's model, and the trait through which agents send requests.
+//!
+//! Several types describe a model, from the user's text to the request:
+//!
+//! - A *model argument* is text that a user typed, such as `claude-sonnet-5-5/high`. [`Model::resolve`] turns it into a choice.
+//! - [`Choice`] names a provider, a model id and a thinking level.
+//! - [`ModelOverride`] replaces the choice until the next `/model`; a [`Selector`] in it names a size, such as `small`.
+//! - [`Chosen`] is an agent's choice with its override. [`AgentModel`] is the same as a row of the store.
+//! - [`ModelInfo`] has a model's properties from the catalogue, such as its context window. It chooses nothing.
 
 use futures_util::future::BoxFuture;
 use patchbay_core::{

@@ -1,5 +1,5 @@
 //! The requests that the agents of a session make to models: how many at once, in all and to each provider, and how
-//! many until the next message of the user. `turn` and `inference` take a place for each request.
+//! many until the next message of the user. `turn` and `inference` take a permit for each request.
 
 use std::{
     collections::BTreeMap,
@@ -19,13 +19,13 @@ use crate::share::{ProviderShare, ShareEpoch};
 
 /// Limits the requests of a session's agents, which share it.
 pub struct Requests {
-    places: Mutex<Places>,
+    permits: Mutex<RequestPermits>,
     /// Requests since the last message of the user.
     made: AtomicU32,
     limit: u32,
 }
 
-struct Places {
+struct RequestPermits {
     /// How many requests may be under way at once, to all providers together.
     most: u32,
     under_way: u32,
@@ -38,8 +38,8 @@ struct Places {
 
 struct WaitingRequest {
     provider: Name,
-    /// Receives the place. Closed if the request was given up.
-    given: oneshot::Sender<RequestPlace>,
+    /// Receives the permit. Closed if the request was given up.
+    given: oneshot::Sender<RequestPermit>,
 }
 
 /// Which waiting requests are sent first.
@@ -51,15 +51,15 @@ pub(crate) enum RequestRank {
 }
 
 /// The right to make one request to a provider now. Dropping it passes it on.
-pub(crate) struct RequestPlace {
+pub(crate) struct RequestPermit {
     requests: Arc<Requests>,
     provider: Name,
     epoch: ShareEpoch,
 }
 
-/// A request in the line for a place. Dropping it gives up the request.
+/// A request in the line for a permit. Dropping it gives up the request.
 pub(crate) struct QueuedRequest {
-    given: oneshot::Receiver<RequestPlace>,
+    given: oneshot::Receiver<RequestPermit>,
     /// The limit that the request waits for.
     limit: RequestLimit,
 }
@@ -67,7 +67,7 @@ pub(crate) struct QueuedRequest {
 /// Notes that a request waits for a limit, or with `None` that it no longer waits.
 pub(crate) type WaitNotice = Arc<dyn Fn(Option<&RequestLimit>) + Send + Sync>;
 
-impl Places {
+impl RequestPermits {
     /// Counts a request that begins; returns `None` if it has to wait.
     fn begin(&mut self, provider: &Name) -> Option<ShareEpoch> {
         if self.under_way >= self.most {
@@ -119,14 +119,14 @@ impl Places {
 impl Requests {
     /// Allows `at_once` concurrent requests, and `limit` requests between two messages of the user.
     pub fn new(at_once: u32, limit: u32) -> Arc<Self> {
-        let places = Places {
+        let permits = RequestPermits {
             most: at_once.max(1),
             under_way: 0,
             shares: BTreeMap::new(),
             waiting: BTreeMap::new(),
             arrived: 0,
         };
-        Arc::new(Self { places: Mutex::new(places), made: AtomicU32::new(0), limit })
+        Arc::new(Self { permits: Mutex::new(permits), made: AtomicU32::new(0), limit })
     }
 
     /// Notes a message of the user: requests are counted from zero.
@@ -151,59 +151,59 @@ impl Requests {
         Err(Outcome::error(Code::LimitRequests, message))
     }
 
-    /// Returns a place for a request to `provider`, or what will receive one: requests of the user's turns first,
+    /// Returns a permit for a request to `provider`, or what will receive one: requests of the user's turns first,
     /// then in the order of these calls.
-    pub(crate) fn place_or_wait(
+    pub(crate) fn permit_or_wait(
         self: &Arc<Self>,
         provider: &Name,
         rank: RequestRank,
-    ) -> Result<RequestPlace, QueuedRequest> {
-        let mut places = self.places.lock();
-        if let Some(epoch) = places.begin(provider) {
-            return Ok(self.place_at(provider.clone(), epoch));
+    ) -> Result<RequestPermit, QueuedRequest> {
+        let mut permits = self.permits.lock();
+        if let Some(epoch) = permits.begin(provider) {
+            return Ok(self.permit_at(provider.clone(), epoch));
         }
         let (sender, given) = oneshot::channel();
-        places.arrived += 1;
-        let arrived = places.arrived;
-        places.waiting.insert((rank, arrived), WaitingRequest { provider: provider.clone(), given: sender });
-        Err(QueuedRequest { given, limit: places.limit(provider) })
+        permits.arrived += 1;
+        let arrived = permits.arrived;
+        permits.waiting.insert((rank, arrived), WaitingRequest { provider: provider.clone(), given: sender });
+        Err(QueuedRequest { given, limit: permits.limit(provider) })
     }
 
-    /// Waits for a place for a request to `provider`. `notice`, if there is one, is called when the wait begins and when it
+    /// Waits for a permit for a request to `provider`. `notice`, if there is one, is called when the wait begins and when it
     /// ends. The future is cancel-safe.
-    pub(crate) async fn place(
+    pub(crate) async fn permit(
         self: &Arc<Self>,
         provider: &Name,
         rank: RequestRank,
         notice: Option<&WaitNotice>,
-    ) -> RequestPlace {
+    ) -> RequestPermit {
         loop {
-            let queued = match self.place_or_wait(provider, rank) {
-                Ok(place) => return place,
+            let queued = match self.permit_or_wait(provider, rank) {
+                Ok(permit) => return permit,
                 Err(queued) => queued,
             };
             let _noted = notice.map(|notice| NotedWait::new(notice, &queued.limit));
             // The sender stays in the queue until it is used, so an error does not happen.
-            if let Ok(place) = queued.given.await {
-                return place;
+            if let Ok(permit) = queued.given.await {
+                return permit;
             }
         }
     }
 
-    fn place_at(self: &Arc<Self>, provider: Name, epoch: ShareEpoch) -> RequestPlace {
-        RequestPlace { requests: Arc::clone(self), provider, epoch }
+    fn permit_at(self: &Arc<Self>, provider: Name, epoch: ShareEpoch) -> RequestPermit {
+        RequestPermit { requests: Arc::clone(self), provider, epoch }
     }
 
-    /// Changes the places and gives those that became free to the requests that wait.
-    fn change(self: &Arc<Self>, change: impl FnOnce(&mut Places)) {
+    /// Changes the permits and gives those that became free to the requests that wait.
+    fn change(self: &Arc<Self>, change: impl FnOnce(&mut RequestPermits)) {
         let admitted = {
-            let mut places = self.places.lock();
-            change(&mut places);
-            places.admit()
+            let mut permits = self.permits.lock();
+            change(&mut permits);
+            permits.admit()
         };
         for (WaitingRequest { provider, given }, epoch) in admitted {
-            // If the receiver is closed meanwhile, the place is dropped, and thereby passed on.
-            drop(given.send(self.place_at(provider, epoch)));
+            // If the receiver is closed meanwhile, the permit is dropped, and thereby passed on.
+            drop(given.send(self.permit_at(provider, epoch)));
         }
     }
 }
@@ -224,81 +224,81 @@ impl Drop for NotedWait<'_> {
     }
 }
 
-impl RequestPlace {
+impl RequestPermit {
     /// Notes that the provider refused the request because of a rate limit or an overload.
     fn overloaded(&self) {
-        self.requests.change(|places| places.change_share(&self.provider, |share| share.overloaded(self.epoch)));
+        self.requests.change(|permits| permits.change_share(&self.provider, |share| share.overloaded(self.epoch)));
     }
 
     /// Ends a request that was answered.
     fn answered(self) {
-        self.requests.change(|places| places.change_share(&self.provider, |share| share.answered(self.epoch)));
+        self.requests.change(|permits| permits.change_share(&self.provider, |share| share.answered(self.epoch)));
     }
 }
 
-impl Drop for RequestPlace {
+impl Drop for RequestPermit {
     fn drop(&mut self) {
         let requests = Arc::clone(&self.requests);
-        requests.change(|places| places.end(&self.provider));
+        requests.change(|permits| permits.end(&self.provider));
     }
 }
 
-/// A sink that has a place while a request is under way. It gives the place up while the request waits for another attempt, which
+/// A sink that has a permit while a request is under way. It gives the permit up while the request waits for another attempt, which
 /// may take minutes, and takes one again before that. It tells the provider's share how the request fared.
-pub(crate) struct PlacedSink<'a> {
+pub(crate) struct PermitSink<'a> {
     sink: &'a mut dyn Sink,
     requests: Arc<Requests>,
     provider: Name,
     rank: RequestRank,
     notice: Option<WaitNotice>,
-    place: Option<RequestPlace>,
+    permit: Option<RequestPermit>,
 }
 
-impl<'a> PlacedSink<'a> {
-    /// Returns a sink that passes everything on to `sink`. `notice` is called while a further attempt waits for a place.
+impl<'a> PermitSink<'a> {
+    /// Returns a sink that passes everything on to `sink`. `notice` is called while a further attempt waits for a permit.
     pub(crate) fn new(
-        place: RequestPlace,
+        permit: RequestPermit,
         rank: RequestRank,
         notice: Option<WaitNotice>,
         sink: &'a mut dyn Sink,
     ) -> Self {
-        let (requests, provider) = (Arc::clone(&place.requests), place.provider.clone());
-        Self { sink, requests, provider, rank, notice, place: Some(place) }
+        let (requests, provider) = (Arc::clone(&permit.requests), permit.provider.clone());
+        Self { sink, requests, provider, rank, notice, permit: Some(permit) }
     }
 
-    /// Releases the place after the request. `is_answered` is true for a complete answer.
+    /// Releases the permit after the request. `is_answered` is true for a complete answer.
     pub(crate) fn ended(mut self, is_answered: bool) {
-        if let Some(place) = self.place.take().filter(|_| is_answered) {
-            place.answered();
+        if let Some(permit) = self.permit.take().filter(|_| is_answered) {
+            permit.answered();
         }
     }
 }
 
-impl Sink for PlacedSink<'_> {
+impl Sink for PermitSink<'_> {
     fn event(&mut self, event: StreamEvent) {
         self.sink.event(event);
     }
 
     fn overloaded(&mut self) {
-        if let Some(place) = &self.place {
-            place.overloaded();
+        if let Some(permit) = &self.permit {
+            permit.overloaded();
         }
         self.sink.overloaded();
     }
 
     fn retrying(&mut self, retrying: &Retrying) {
-        self.place = None;
+        self.permit = None;
         self.sink.retrying(retrying);
     }
 
     fn given_up(&mut self, retrying: &Retrying) {
-        self.place = None;
+        self.permit = None;
         self.sink.given_up(retrying);
     }
 
     fn ready(&mut self) -> BoxFuture<'_, ()> {
         Box::pin(async {
-            self.place = Some(self.requests.place(&self.provider, self.rank, self.notice.as_ref()).await);
+            self.permit = Some(self.requests.permit(&self.provider, self.rank, self.notice.as_ref()).await);
             self.sink.ready().await;
         })
     }
@@ -325,23 +325,23 @@ mod tests {
         }
     }
 
-    /// Takes a place that is free.
-    fn take(requests: &Arc<Requests>) -> RequestPlace {
-        requests.place_or_wait(&demo(), RequestRank::Agent).ok().expect("a free place")
+    /// Takes a permit that is free.
+    fn take(requests: &Arc<Requests>) -> RequestPermit {
+        requests.permit_or_wait(&demo(), RequestRank::Agent).ok().expect("a free permit")
     }
 
-    /// Takes all places that are free.
-    fn take_all(requests: &Arc<Requests>) -> Vec<RequestPlace> {
-        std::iter::from_fn(|| requests.place_or_wait(&demo(), RequestRank::Agent).ok()).collect()
+    /// Takes all permits that are free.
+    fn take_all(requests: &Arc<Requests>) -> Vec<RequestPermit> {
+        std::iter::from_fn(|| requests.permit_or_wait(&demo(), RequestRank::Agent).ok()).collect()
     }
 
     #[test]
     fn places_go_to_a_persons_turns_first_then_in_order() {
         let (requests, demo) = (Requests::new(1, 10), demo());
         let held = take(&requests);
-        let mut first = pin!(requests.place(&demo, RequestRank::Agent, None));
-        let mut second = pin!(requests.place(&demo, RequestRank::Agent, None));
-        let mut person = pin!(requests.place(&demo, RequestRank::Person, None));
+        let mut first = pin!(requests.permit(&demo, RequestRank::Agent, None));
+        let mut second = pin!(requests.permit(&demo, RequestRank::Agent, None));
+        let mut person = pin!(requests.permit(&demo, RequestRank::Person, None));
         assert!(poll(first.as_mut()).is_none() && poll(second.as_mut()).is_none() && poll(person.as_mut()).is_none());
         drop(held);
         let held = poll(person.as_mut()).expect("the person's turn is first");
@@ -358,17 +358,17 @@ mod tests {
         let (requests, demo) = (Requests::new(1, 10), demo());
         let held = take(&requests);
         {
-            let mut gone = pin!(requests.place(&demo, RequestRank::Person, None));
+            let mut gone = pin!(requests.permit(&demo, RequestRank::Person, None));
             assert!(poll(gone.as_mut()).is_none());
         }
-        let mut next = pin!(requests.place(&demo, RequestRank::Agent, None));
+        let mut next = pin!(requests.permit(&demo, RequestRank::Agent, None));
         assert!(poll(next.as_mut()).is_none());
         drop(held);
         assert!(poll(next.as_mut()).is_some());
-        // A place that was given but not taken is free again.
+        // A permit that was given but not taken is free again.
         {
             let held = take(&requests);
-            let mut given = Box::pin(requests.place(&demo, RequestRank::Agent, None));
+            let mut given = Box::pin(requests.permit(&demo, RequestRank::Agent, None));
             assert!(poll(given.as_mut()).is_none());
             drop(held);
             drop(given);
@@ -390,15 +390,15 @@ mod tests {
         let (requests, demo) = (Requests::new(1, 10), demo());
         let mut none = NoSink;
         for give_up in [false, true] {
-            let place = requests.place(&demo, RequestRank::Agent, None).await;
-            let mut sink = PlacedSink::new(place, RequestRank::Agent, None, &mut none);
-            assert!(requests.place_or_wait(&demo, RequestRank::Agent).is_err());
+            let permit = requests.permit(&demo, RequestRank::Agent, None).await;
+            let mut sink = PermitSink::new(permit, RequestRank::Agent, None, &mut none);
+            assert!(requests.permit_or_wait(&demo, RequestRank::Agent).is_err());
             if give_up {
                 sink.given_up(&retrying)
             } else {
                 sink.retrying(&retrying)
             }
-            // Another request takes the place, and the next attempt waits for it.
+            // Another request takes the permit, and the next attempt waits for it.
             let other = take(&requests);
             {
                 let mut ready = sink.ready();
@@ -406,7 +406,7 @@ mod tests {
                 drop(other);
                 ready.await;
             }
-            assert!(requests.place_or_wait(&demo, RequestRank::Agent).is_err());
+            assert!(requests.permit_or_wait(&demo, RequestRank::Agent).is_err());
         }
         take(&requests);
     }
@@ -415,18 +415,18 @@ mod tests {
     fn overloaded_provider_gets_half_and_recovers() {
         let requests = Requests::new(4, 100);
         let mut none = NoSink;
-        let places = take_all(&requests);
-        assert_eq!(places.len(), 4);
+        let permits = take_all(&requests);
+        assert_eq!(permits.len(), 4);
         // All four are refused in the same round trip: one halving.
-        for place in places {
-            let mut sink = PlacedSink::new(place, RequestRank::Agent, None, &mut none);
+        for permit in permits {
+            let mut sink = PermitSink::new(permit, RequestRank::Agent, None, &mut none);
             sink.overloaded();
             sink.ended(false);
         }
         assert_eq!(take_all(&requests).len(), 2);
         // Answers make the share larger; requests that fail in another way do not.
         for (answered, at_once) in [(false, 2), (true, 2), (true, 3), (true, 3), (true, 3), (true, 4), (true, 4)] {
-            PlacedSink::new(take(&requests), RequestRank::Agent, None, &mut none).ended(answered);
+            PermitSink::new(take(&requests), RequestRank::Agent, None, &mut none).ended(answered);
             assert_eq!(take_all(&requests).len(), at_once);
         }
     }
@@ -436,11 +436,11 @@ mod tests {
         let (requests, demo, other) = (Requests::new(2, 100), demo(), "other".parse::<Name>().unwrap());
         let held = take(&requests);
         held.overloaded();
-        let mut waits = pin!(requests.place(&demo, RequestRank::Person, None));
+        let mut waits = pin!(requests.permit(&demo, RequestRank::Person, None));
         assert!(poll(waits.as_mut()).is_none());
-        let second = requests.place_or_wait(&other, RequestRank::Agent).ok().expect("a place for another provider");
+        let second = requests.permit_or_wait(&other, RequestRank::Agent).ok().expect("a permit for another provider");
         // Now the limit of the session is reached.
-        let mut last = pin!(requests.place(&other, RequestRank::Agent, None));
+        let mut last = pin!(requests.permit(&other, RequestRank::Agent, None));
         assert!(poll(last.as_mut()).is_none());
         drop(second);
         assert!(poll(waits.as_mut()).is_none());
@@ -455,20 +455,20 @@ mod tests {
         let keep = Arc::clone(&noted);
         let notice: WaitNotice = Arc::new(move |limit: Option<&RequestLimit>| keep.lock().push(limit.cloned()));
         let (requests, demo) = (Requests::new(2, 100), demo());
-        let places = take_all(&requests);
+        let permits = take_all(&requests);
         {
-            let mut cancelled = pin!(requests.place(&demo, RequestRank::Agent, Some(&notice)));
+            let mut cancelled = pin!(requests.permit(&demo, RequestRank::Agent, Some(&notice)));
             assert!(poll(cancelled.as_mut()).is_none());
         }
-        places[0].overloaded();
+        permits[0].overloaded();
         {
-            let mut waits = pin!(requests.place(&demo, RequestRank::Agent, Some(&notice)));
+            let mut waits = pin!(requests.permit(&demo, RequestRank::Agent, Some(&notice)));
             assert!(poll(waits.as_mut()).is_none());
-            drop(places);
+            drop(permits);
             assert!(poll(waits.as_mut()).is_some());
         }
         // A request that does not wait is not noted.
-        assert!(poll(pin!(requests.place(&demo, RequestRank::Agent, Some(&notice)))).is_some());
+        assert!(poll(pin!(requests.permit(&demo, RequestRank::Agent, Some(&notice)))).is_some());
         let of_session = RequestLimit { provider: None, at_once: 2 };
         let of_provider = RequestLimit { provider: Some("demo".to_owned()), at_once: 1 };
         assert_eq!(*noted.lock(), [Some(of_session), None, Some(of_provider), None]);

@@ -1,4 +1,4 @@
-//! The one way in which an agent sends a request to a model: it waits for a place among the session's requests, reserves the most
+//! The one way in which an agent sends a request to a model: it waits for a permit among the session's requests, reserves the most
 //! that each attempt can cost, and settles the cost afterwards. Turns, summaries, completions of skills and trials of models use it.
 //!
 //! What an attempt has cost is known if the answer is complete, or if the provider cannot have worked on it. Otherwise the whole
@@ -22,7 +22,7 @@ use tokio::sync::oneshot;
 
 use crate::{
     Model, Requests,
-    requests::{PlacedSink, RequestRank, WaitNotice},
+    requests::{PermitSink, RequestRank, WaitNotice},
 };
 
 /// Tokens of an answer if the model's limit is not known.
@@ -55,7 +55,7 @@ pub(crate) struct Sending<'a> {
     pub(crate) about: &'a ModelInfo,
     /// Which waiting requests it precedes.
     pub(crate) rank: RequestRank,
-    /// Called while it waits for a place.
+    /// Called while it waits for a permit.
     pub(crate) notice: Option<WaitNotice>,
     /// The tool that the cost is booked to; `None` for the purpose of the request.
     pub(crate) tool: Option<&'a str>,
@@ -118,8 +118,8 @@ impl Spender {
         let quote = Quote::new(&sending, &request, &self.budget)?;
         let Sending { choice, rank, notice, tool, .. } = sending;
         let tool = tool.unwrap_or(request.hints.purpose.as_str());
-        let place = self.requests.place(&choice.provider, rank, notice.as_ref()).await;
-        let mut placed = PlacedSink::new(place, rank, notice, sink);
+        let permit = self.requests.permit(&choice.provider, rank, notice.as_ref()).await;
+        let mut permitted = PermitSink::new(permit, rank, notice, sink);
         let (stop, stopped) = oneshot::channel();
         let account = RequestAccount { spender: self, choice, tool, quote };
         let reservation = account.reserve(&account.quote.offers).await?;
@@ -134,7 +134,7 @@ impl Spender {
         let mut attempts = Attempts {
             account,
             offer: (size, most),
-            sink: &mut placed,
+            sink: &mut permitted,
             open: Some(reservation),
             usage: TokenUsage::default(),
             is_refused: false,
@@ -149,7 +149,7 @@ impl Spender {
             attempts.complete(completed.usage);
         }
         drop(attempts);
-        placed.ended(completed.is_ok());
+        permitted.ended(completed.is_ok());
         completed
     }
 

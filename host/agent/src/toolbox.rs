@@ -17,7 +17,7 @@ use patchbay_tools::{
 use serde_json::{Value, json};
 
 use crate::{
-    AgentPlace, ContextSettings, Turn,
+    AgentContext, ContextSettings, Turn,
     call_tool::CallTool,
     find_skills::FindSkills,
     find_tools::FindTools,
@@ -86,7 +86,7 @@ impl Toolbox {
     /// Returns the context of a call by the model of the agent at `place`; nested calls share it.
     pub(crate) fn context(
         &self,
-        place: &AgentPlace,
+        place: &AgentContext,
         progress: Arc<dyn ProgressSink>,
         inference: Arc<dyn Inference>,
     ) -> Arc<CallContext> {
@@ -199,7 +199,7 @@ fn input(call: &ToolCall) -> Result<Value, ToolError> {
     let invalid = |problem: String| ToolError::InvalidInput { tool: text::excerpt(&call.name, 80), problem };
     match serde_json::from_str(if written.is_empty() { "{}" } else { written }) {
         Ok(input @ Value::Object(_)) => Ok(input),
-        Ok(_) => Err(invalid("it is no JSON object".to_owned())),
+        Ok(_) => Err(invalid("expected a JSON object".to_owned())),
         Err(error) => Err(invalid(format!("it is no JSON: {error}"))),
     }
 }
@@ -276,7 +276,7 @@ mod tests {
         let of = |input: &str| input_of(ToolCall { id: String::new(), name: "t".to_owned(), input: input.to_owned() });
         assert_eq!(of(""), Ok(json!({})));
         assert_eq!(of("{\"a\":1}"), Ok(json!({"a": 1})));
-        assert_eq!(of("[]").unwrap_err(), "input for 't' is invalid: it is no JSON object.");
+        assert_eq!(of("[]").unwrap_err(), "input for 't' is invalid: expected a JSON object.");
         assert!(of("{").unwrap_err().starts_with("input for 't' is invalid: it is no JSON: EOF"));
     }
 

@@ -45,7 +45,7 @@ pub struct Turn {
     pub snapshot: Arc<Snapshot>,
     /// The texts of the persona, for the system context.
     pub persona: Vec<String>,
-    /// What the agents of the session are told about its start.
+    /// Facts about the session's start, which its agents are told.
     pub surroundings: Surroundings,
     /// The tools of the host that the model may call, besides those for skills and tools, such as `use_skill`.
     pub internal: Vec<Arc<dyn Internal>>,

@@ -95,7 +95,7 @@ pub(crate) fn find<'s>(snapshot: &'s Snapshot, name: &str) -> Result<&'s Skill, 
     match snapshot.skill(name) {
         Some(skill) if skill.manifest.audience.models => Ok(skill),
         Some(_) => {
-            let message = format!("skill '{shown}' is for people.");
+            let message = format!("skill '{shown}' can only be invoked by a user.");
             Err(InternalError { code: Code::SkillNotForModels, message })
         }
         None => {

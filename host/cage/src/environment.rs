@@ -26,7 +26,7 @@ const NAMES: &[&str] = &[
     "VOLTA_HOME",
 ];
 
-/// Returns the variables of this process that a fenced program receives: those that toolchains need, and those of `names`.
+/// Returns the variables of this process that a fenced program receives: variables for toolchains, and `names`.
 /// Variables that are not UTF-8 are left out.
 pub fn closed_environment(names: &[String]) -> Vec<(String, String)> {
     let is_passed =

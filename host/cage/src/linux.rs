@@ -135,7 +135,7 @@ fn start_here(order: &Order) -> Result<Option<Pid>, String> {
         .envs(order.environment.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::null())
         .stderr(output)
-        // What it sends to its group does not reach this process.
+        // Signals that it sends to its group do not reach this process.
         .process_group(0)
         .spawn()
         .map_err(cannot)?;
@@ -144,7 +144,7 @@ fn start_here(order: &Order) -> Result<Option<Pid>, String> {
     id.map(Some).ok_or_else(|| "the program has no process id".to_owned())
 }
 
-/// Fences this thread, and what it starts, for ever.
+/// Fences this thread and everything that it starts, permanently.
 fn restrict(fence: &FenceOrder) -> Result<(), String> {
     files::restrict(fence)?;
     if fence.support.seccomp {

@@ -1,4 +1,4 @@
-//! What the host tells the child, and what the child reports.
+//! Messages between the host and the child: the order, and the report.
 
 use std::path::PathBuf;
 
@@ -21,10 +21,10 @@ pub struct Order {
     pub fence: Option<FenceOrder>,
 }
 
-/// What a fenced program may do.
+/// Rights of a fenced program.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FenceOrder {
-    /// What the fence consists of. The child runs nothing if it cannot build all of it.
+    /// The parts of the fence. If the child cannot build all of them, it runs nothing.
     pub support: Support,
     /// Files and folders that can be read and executed.
     pub read: Vec<PathBuf>,

@@ -14,9 +14,9 @@ use crate::{
     output::ProgramOutput,
 };
 
-/// Limit of what the child reports, in bytes.
+/// Size limit of the child's report, in bytes.
 const REPORT: u64 = 64 << 10;
-/// How long the child may take to kill what it started, before it is killed itself.
+/// How long the child may take to kill its programs, before it is killed itself.
 const ENDING: Duration = Duration::from_secs(10);
 
 /// How long the rest of the output may take after the child has ended.

@@ -1,10 +1,10 @@
-//! Times without use, as the command line has them.
+//! Ages on the command line, such as `--older-than 30d`.
 
 use std::str::FromStr;
 
 use patchbay_core::text;
 
-/// A time without use, such as `30d`.
+/// How long something has not been used, such as `30d`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Age {
     hours: i64,

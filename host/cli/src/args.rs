@@ -25,23 +25,23 @@ pub(crate) use token::TokenCommand;
 
 use crate::{age::Age, day::Day};
 
-/// The version with the commit and the target of the build, for reports of faults.
+/// The version with the commit and the build target, for bug reports.
 pub(crate) const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("PATCHBAY_BUILD"), ")");
 
-/// An agent host whose every extension is a sandboxed WebAssembly component.
+/// Run AI agents whose tools are sandboxed WebAssembly components.
 ///
-/// Without a command it opens a terminal on a new session. Lines that begin with '/' are commands; '/commands' lists them.
-/// Any other line is a message to a model; '/model' chooses the model. You can pass the first line: patchbay "fix the tests".
+/// Without a command, this opens a terminal on a new session. Lines that begin with '/' are commands; '/commands' lists them.
+/// Any other line is a message to a model; pick one with '/model'. You can pass the first line: patchbay "fix the tests".
 #[derive(Parser)]
-// The options are those of the terminal: before a subcommand they would have no effect, so that they are refused there.
+// The options belong to the terminal. Before a subcommand they would have no effect, so they are refused there.
 #[command(name = "patchbay", version, long_version = VERSION, max_term_width = 100, args_conflicts_with_subcommands = true)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) session: SessionArguments,
-    /// Read plain lines, without drawing, even in a terminal
+    /// Use plain lines without drawing, even in a terminal
     #[arg(long)]
     pub(crate) plain: bool,
-    /// The first line to run: a message of several words in quotes, or a command with its '/'
+    /// The first line to run: a quoted message of several words, or a command with its '/'
     #[arg(value_name = "LINE", value_parser = first_line)]
     pub(crate) line: Option<String>,
     #[command(subcommand)]
@@ -51,25 +51,25 @@ pub(crate) struct Arguments {
 // The session of a front: a new one on a workspace, or a stored one. A doc comment would become the description of the command.
 #[derive(Args, Clone)]
 pub(crate) struct SessionArguments {
-    /// Continue a stored session: its id, or a unique beginning of it
+    /// Continue this stored session; a unique beginning of its id is enough
     #[arg(long, value_name = "ID", conflicts_with_all = ["workspace", "continue"])]
     pub(crate) session: Option<String>,
-    /// Continue the session of the workspace that was used last
+    /// Continue the most recent session of the workspace
     #[arg(long = "continue", short = 'c', id = "continue")]
     pub(crate) continues: bool,
     /// The workspace of the session [default: the current folder]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     workspace: Option<PathBuf>,
-    /// Record the calls of tools, for tests: 'patchbay journal fixture'
+    /// Record tool calls, to make tests of them with 'patchbay journal fixture'
     #[arg(long)]
     pub(crate) record: bool,
-    /// Set the model of the agent in view, as with '/model'
+    /// Use this model for the agent in view, as with '/model'
     #[arg(long, value_name = "MODEL[/THINKING]")]
     pub(crate) model: Option<String>,
 }
 
 impl SessionArguments {
-    /// Returns the folder of the workspace.
+    /// Returns the workspace, by default the current folder.
     pub(crate) fn workspace(&self) -> &Path {
         self.workspace.as_deref().unwrap_or(Path::new("."))
     }
@@ -78,40 +78,40 @@ impl SessionArguments {
 /// Compiles the component on standard input to standard output
 #[derive(Args)]
 pub(crate) struct Compile {
-    /// Memory, in bytes
+    /// Memory limit of the compiler, in bytes
     pub(crate) bytes: u64,
-    /// Processor time, in seconds
+    /// Limit of its processor time, in seconds
     pub(crate) seconds: u64,
-    /// Compiled functions come before the component, and after its compiled form
+    /// Read known compiled functions before the component, and write the new set after its compiled form
     #[arg(long)]
     pub(crate) functions: bool,
 }
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Run lines, commands and messages, as if they were typed, and exit
+    /// Run commands and messages as if they were typed, then exit
     #[command(
-        after_help = "A line is done when its own turn is done. Answers of the agent in view go to standard output: in a \
-                      terminal as they arrive, elsewhere when they are whole. What other agents do is a line on standard \
-                      error. It ends when every agent is idle.\n\n\
+        after_help = "The next line starts when the turn of the previous one has ended. Responses of the agent in view are \
+                      printed to standard output: as they arrive in a terminal, once complete elsewhere. Activity of other \
+                      agents is reported on standard error. The command ends when every agent is idle.\n\n\
                       Exit code 0: every line succeeded; 1: a line failed, or the last turn of the agent in view; 2: wrong \
-                      usage; 3: out of time (--timeout), all turns were stopped; 129, 130 or 143: SIGHUP, SIGINT (Ctrl+C) or \
-                      SIGTERM, all turns were stopped; 141: nothing reads standard output."
+                      usage; 3: timed out (--timeout), all turns were stopped; 129, 130 or 143: SIGHUP, SIGINT (Ctrl+C) or \
+                      SIGTERM, all turns were stopped; 141: standard output was closed."
     )]
     Exec(Exec),
     /// Serve an editor that speaks the Agent Client Protocol, over standard input and output
     ///
-    /// An editor starts this command; docs/editors.md shows how to configure it. The log goes to the log file of the home.
+    /// Your editor starts this command; docs/editors.md shows how to configure it. Log messages go to Patchbay's log file.
     Acp {
-        /// Record the calls of tools, for tests: 'patchbay journal fixture'
+        /// Record tool calls, to make tests of them with 'patchbay journal fixture'
         #[arg(long, conflicts_with = "connect")]
         record: bool,
         #[command(flatten)]
         connect: ConnectArguments,
     },
-    /// List, show and remove stored sessions, and delete what no session needs
+    /// List, show and remove stored sessions, and delete data that no session needs
     ///
-    /// Without a command it lists the sessions of this workspace, the last used first: short id, age, and first words.
+    /// Without a command, this lists the sessions of this workspace, most recent first: short id, age, and first words.
     #[command(args_conflicts_with_subcommands = true)]
     Sessions {
         #[command(flatten)]
@@ -124,22 +124,22 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: Plugin,
     },
-    /// Adapters to model APIs: check, add, allow, list, remove, forget
+    /// Check, add, allow, list, remove and forget adapters of model APIs
     Provider {
         #[command(subcommand)]
         command: Provider,
     },
-    /// What would decide about a call, and tests of a configuration
+    /// Explain what would decide about a call, and test a configuration
     Policy {
         #[command(subcommand)]
         command: PolicyCommand,
     },
-    /// Add, remove and list grants: what skills may do
+    /// Add, remove and list grants, which permit skills to use a capability
     Grant {
         #[command(subcommand)]
         command: GrantCommand,
     },
-    /// Workspaces whose skills and personas may replace yours
+    /// Trust workspaces, whose skills and personas may then replace yours
     Trust {
         #[command(subcommand)]
         command: TrustCommand,
@@ -151,15 +151,16 @@ pub(crate) enum Command {
     },
     /// Show tool calls: time, caller, outcome and cost
     Journal(Journal),
-    /// Show what models have cost in this home: by day, session, agent, tool and model
+    /// Show the cost of models by day, session, agent, tool and model
     Usage(UsageList),
     /// Serve the tools of your skills to an MCP client, such as an editor or another agent
     ///
-    /// The client starts this command and speaks to it over standard input and output; with --http, clients connect to a port.
-    /// Each connection is a session of its own. Calls run in the sandbox, with the grants, limits and journal of every call.
-    /// Nothing is asked: a denied call names the command that grants what is missing.
+    /// The client starts this command and talks to it over standard input and output; with --http, clients connect to a port.
+    /// Each connection gets its own session. Calls run in the sandbox, with the usual grants, limits and journal. No user can be
+    /// asked, so a denied call names the command that grants the missing capability.
     ///
-    /// The other way round, models call the tools of the MCP servers in [mcp.NAME] of config.toml: 'list' and 'check' show them.
+    /// In the other direction, models can call the tools of MCP servers that [mcp.NAME] in config.toml configures: see 'list' and
+    /// 'check'.
     #[command(args_conflicts_with_subcommands = true)]
     #[command(after_help = "Example, for a client that reads JSON:\n  \
         {\"mcpServers\": {\"patchbay\": {\"command\": \"patchbay\", \"args\": [\"mcp\", \"--workspace\", \"/home/ada/project\"]}}}")]
@@ -177,7 +178,7 @@ pub(crate) enum Command {
         /// Print a link that opens the page in a browser of this machine; it works once, within 60 seconds
         #[arg(long)]
         open: bool,
-        /// Record the calls of tools, for tests: 'patchbay journal fixture'
+        /// Record tool calls, to make tests of them with 'patchbay journal fixture'
         #[arg(long)]
         record: bool,
     },
@@ -190,26 +191,26 @@ pub(crate) enum Command {
         #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
         folder: PathBuf,
     },
-    /// Check the installation: what is there, what works, what is wrong and how to mend it
+    /// Check the installation, and show how to fix each problem
     #[command(after_help = "Exit code 0: nothing is wrong; 1: something is wrong, or could not be checked.")]
     Doctor(DoctorArguments),
-    /// Print the completions of a shell
+    /// Print shell completions
     #[command(after_help = "Examples:\n  \
         patchbay completions bash > ~/.local/share/bash-completion/completions/patchbay\n  \
         patchbay completions zsh > ~/.local/share/zsh/site-functions/_patchbay    (a folder of your $fpath)\n  \
         patchbay completions fish > ~/.config/fish/completions/patchbay.fish")]
     Completions {
-        /// The shell
+        /// The shell to generate completions for
         #[arg(value_enum)]
         shell: clap_complete::Shell,
     },
     /// Print the manual page, in roff
     #[command(after_help = "Example:\n  patchbay man > ~/.local/share/man/man1/patchbay.1")]
     Man,
-    /// What the host itself calls to compile a component
+    /// Compile a component; started by the host itself
     #[command(hide = true)]
     Compile(Compile),
-    /// What the host itself calls to run a program in a cage
+    /// Run a program in a cage; started by the host itself
     #[command(hide = true)]
     Cage,
 }
@@ -228,10 +229,10 @@ pub(crate) struct ConnectArguments {
     pub(crate) token_file: Option<PathBuf>,
 }
 
-// Which sessions are listed, and how.
+// Options of `sessions` and `sessions list`.
 #[derive(Args, Clone, Copy)]
 pub(crate) struct SessionList {
-    /// List the sessions of all workspaces, those of this one first
+    /// List the sessions of all workspaces, this one first
     #[arg(long)]
     pub(crate) all: bool,
     /// Print one JSON object a line
@@ -247,10 +248,10 @@ pub(crate) enum McpCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Start an MCP server of config.toml, show its tools and what is decided about them, and end it
-    #[command(after_help = "Exit code 0: the server answered; 1: it did not.")]
+    /// Start an MCP server of config.toml, list its tools with your decision about each, and stop it
+    #[command(after_help = "Exit code 0: the server responded; 1: it did not.")]
     Check {
-        /// The server
+        /// The name of the server, as in [mcp.NAME]
         #[arg(value_name = "NAME")]
         name: Name,
         /// The workspace of the session [default: the current folder]
@@ -274,33 +275,33 @@ pub(crate) struct DoctorArguments {
 
 #[derive(Subcommand)]
 pub(crate) enum Sessions {
-    /// List stored sessions, the last used first; the same as 'patchbay sessions'
+    /// List stored sessions, most recent first; the same as 'patchbay sessions'
     List(SessionList),
     /// Remove a session with its conversation
     Rm {
-        /// Its id, or a unique beginning of it
+        /// The session's id; a unique beginning is enough
         #[arg(value_name = "ID")]
         id: String,
     },
-    /// Print a stored session: the conversation of the agent in view, also while another process has the session open
+    /// Print the conversation of a stored session, even while another process has it open
     Show(ShowSession),
-    /// Delete snapshots, components and attached files that no session needs, and what is remembered of skills' files
+    /// Delete snapshots, components, attached files and cached skill files that no session needs
     ///
     /// With --older-than, or sessions.keep_days in config.toml, old sessions are removed first.
     Gc(CollectGarbage),
-    /// Make tests of all recorded calls of a session, for 'patchbay plugin test'; see 'patchbay journal fixture'
+    /// Turn all recorded calls of a session into tests for 'patchbay plugin test'; see 'patchbay journal fixture'
     Fixtures(SessionFixtures),
 }
 
 #[derive(Args)]
 pub(crate) struct ShowSession {
-    /// Its id, or a unique beginning of it
+    /// The session's id; a unique beginning is enough
     #[arg(value_name = "ID")]
     pub(crate) id: String,
-    /// Print the tree of agents: status, model, tokens, turns and mails of each
+    /// Print the agent tree, with the status, model, tokens, turns and mail of each agent
     #[arg(long, conflicts_with = "agent")]
     pub(crate) tree: bool,
-    /// Print the conversation of this agent: its UUID, or a unique beginning of it
+    /// Print the conversation of this agent; a unique beginning of its UUID is enough
     #[arg(long, value_name = "UUID")]
     pub(crate) agent: Option<String>,
     /// Print one JSON object a line
@@ -310,10 +311,10 @@ pub(crate) struct ShowSession {
 
 #[derive(Args)]
 pub(crate) struct CollectGarbage {
-    /// Remove sessions that were not used for this time, such as 12h, 30d or 8w; never one that a process has open
+    /// Remove sessions unused for this long, such as 12h, 30d or 8w; sessions that a process has open are kept
     #[arg(long, value_name = "AGE")]
     pub(crate) older_than: Option<Age>,
-    /// Only list the sessions that would be removed
+    /// List the sessions that would be removed, and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
 }
@@ -324,26 +325,26 @@ pub(crate) enum Plugin {
     New(NewPlugin),
     /// Write the contract (WIT), in the layout that bindings generators read
     Wit {
-        /// The folder to write into; a world.wit that is there stays
+        /// The folder to write to; an existing world.wit is kept
         #[arg(value_name = "DIR", default_value = "wit")]
         folder: PathBuf,
-        /// The kind of plugin
+        /// The kind of plugin to write the contract for
         #[arg(long, value_name = "KIND", value_enum, default_value_t)]
         kind: PluginKindArgument,
     },
-    /// Write the C bindings of a world, for languages that are built with a C toolchain
+    /// Write the C bindings of a world, for languages that build with a C toolchain
     Bindings {
         /// The language of the bindings
         #[arg(value_name = "LANG", value_parser = ["c"])]
         language: String,
-        /// The folder to write into
+        /// The folder to write the bindings to
         #[arg(value_name = "DIR")]
         folder: PathBuf,
         /// The folder with the contract
         #[arg(long, value_name = "DIR", default_value = "wit")]
         wit: PathBuf,
     },
-    /// Install compilers for plugins in other languages than Rust
+    /// Install compilers for plugins in languages other than Rust
     Tools {
         #[command(subcommand)]
         command: ToolsCommand,
@@ -354,13 +355,13 @@ pub(crate) enum Plugin {
     Dev(PluginDev),
     /// Print the log lines of a skill
     Log {
-        /// The skill
+        /// The name of the skill
         #[arg(value_name = "SKILL")]
         skill: Name,
         /// Keep printing new lines until Ctrl+C
         #[arg(long, short)]
         follow: bool,
-        /// How many lines to print
+        /// Number of lines to print
         #[arg(long, short = 'n', value_name = "N", default_value_t = 100)]
         lines: usize,
     },
@@ -373,9 +374,9 @@ pub(crate) enum Plugin {
     Sync(PluginSync),
     Export(PluginExport),
     Push(PluginPush),
-    /// List the plugins that a new session would have: skills, and adapters of providers
+    /// List the plugins of a new session: skills, and adapters of providers
     List(PluginList),
-    /// Show what a plugin is, what it asks for, and what is wrong with it
+    /// Show the contents of a plugin, the capabilities that it asks for, and its problems
     Inspect {
         /// A component, or a plugin's folder
         #[arg(value_name = "FILE")]
@@ -384,27 +385,27 @@ pub(crate) enum Plugin {
         #[arg(long)]
         json: bool,
     },
-    /// Stop a component or a skill in every session at once, whatever it was granted
+    /// Stop a component or skill in every session at once, whatever its grants
     Block {
-        /// Its digest, as '/help SKILL' and 'plugin inspect' show it; 8 or more digits are enough if it was seen here
+        /// The digest, as '/help SKILL' and 'plugin inspect' show it; 8 digits are enough if it was seen here
         #[arg(value_name = "DIGEST")]
         digest: String,
     },
     /// Let a blocked component or skill run again
     Unblock {
-        /// Its digest, or 8 or more of its digits
+        /// The digest, or at least its first 8 digits
         #[arg(value_name = "DIGEST")]
         digest: String,
     },
-    /// List what is blocked
+    /// List blocked components and skills
     Blocked,
 }
 
 #[derive(Subcommand)]
 pub(crate) enum Provider {
-    /// Add an adapter to your providers; it answers once you allow it
+    /// Add an adapter to your providers; it can be used once you allow it
     Add {
-        /// The adapter's component
+        /// The component of the adapter
         #[arg(value_name = "FILE")]
         file: PathBuf,
         /// The name of the provider [default: the name in the adapter]
@@ -413,38 +414,38 @@ pub(crate) enum Provider {
     },
     /// Approve the origin and the credential that a provider requests
     Allow {
-        /// The provider
+        /// The name of the provider
         #[arg(value_name = "NAME")]
         name: Name,
     },
     /// Remove a provider: its file, its approval, and its prefixes
     Remove {
-        /// The provider
+        /// The name of the provider
         #[arg(value_name = "NAME")]
         name: Name,
     },
     /// Free the names, prefixes and approval of a provider that no longer exists
     Forget {
-        /// The provider
+        /// The name of the provider
         #[arg(value_name = "NAME")]
         name: Name,
     },
-    /// List the providers and the state of each
+    /// List all providers with their state
     List {
         /// Print one JSON object a line
         #[arg(long)]
         json: bool,
     },
-    /// Ask the providers for their models
-    #[command(after_help = "Exit code 0: every provider that could be asked answered; 1: one failed.")]
+    /// Fetch the providers' lists of models
+    #[command(after_help = "Exit code 0: every provider that has a key responded; 1: one failed.")]
     Refresh {
-        /// Only this provider
+        /// The name of a provider [default: all]
         #[arg(value_name = "NAME")]
         name: Option<Name>,
     },
     /// Check an adapter file without installing it
     Check {
-        /// The adapter's component
+        /// The component of the adapter
         #[arg(value_name = "FILE")]
         file: PathBuf,
     },
@@ -452,7 +453,7 @@ pub(crate) enum Provider {
 
 #[derive(Args)]
 pub(crate) struct UsageList {
-    /// Only this day in UTC, such as 2026-11-27
+    /// Show only this day in UTC, such as 2026-11-27
     #[arg(long, value_name = "YYYY-MM-DD")]
     pub(crate) day: Option<Day>,
     /// Print one JSON object a line
@@ -465,21 +466,21 @@ pub(crate) struct UsageList {
 pub(crate) struct Journal {
     #[command(subcommand)]
     pub(crate) command: Option<JournalCommand>,
-    /// Only calls of this skill; mcp__NAME for those of an MCP server
+    /// Show only calls of this skill, or of an MCP server: mcp__NAME
     #[arg(long, value_name = "NAME", value_parser = called_plugin)]
     pub(crate) plugin: Option<String>,
-    /// Only calls in this session: its id, or a unique beginning of it
+    /// Show only calls in this session; a unique beginning of its id is enough
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
-    /// Print one JSON object a line, with everything that is known of a call
+    /// Print one JSON object a line, with everything recorded about a call
     #[arg(long)]
     pub(crate) json: bool,
-    /// Only the newest N calls [default: 100 in the table, all in JSON]
+    /// Show only the newest N calls [default: 100 in the table, all in JSON]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) limit: Option<u32>,
 }
 
-/// Checks the name of a skill, or of an MCP server as the journal has it.
+/// Checks the name of a skill, or of an MCP server as the journal stores it.
 fn called_plugin(text: &str) -> Result<String, String> {
     let is_plain = |name: &str| name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
     match text.strip_prefix("mcp__") {
@@ -488,7 +489,7 @@ fn called_plugin(text: &str) -> Result<String, String> {
     }
 }
 
-/// Checks the first line. A single word is refused, because it is more often a mistyped subcommand than a message.
+/// Checks the first line. A single word is refused because it is more often a mistyped subcommand than a message.
 fn first_line(text: &str) -> Result<String, String> {
     if text.starts_with('/') || text.trim().contains(char::is_whitespace) {
         return Ok(text.to_owned());

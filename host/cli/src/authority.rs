@@ -33,7 +33,7 @@ pub(crate) async fn grant(host: &Arc<Host>, command: GrantCommand) -> Result<Exi
             let shown = excerpt(&tool, 80);
             if !host.store().forget_tool(&SOURCES, tool).await? {
                 let message =
-                    format!("there is no answer 'always' for a tool '{shown}'; 'patchbay grant list' lists them.");
+                    format!("no 'always' answer is stored for tool '{shown}'. To list them: patchbay grant list");
                 return Err(CliError::new(Code::GrantNotFound, message));
             }
             say!("'{shown}' is no longer always allowed.");
@@ -51,9 +51,9 @@ async fn add_grants(host: &Arc<Host>, whose: &GrantTarget) -> Result<(), CliErro
     candidates.retain(|(_, candidate)| candidate.component.is_some());
     let Some((_, skill)) = candidates.iter().find(|(other, _)| *other == identity) else {
         let mut message = format!(
-            "there is no skill '{}' with a component among the {} skills, so that nothing can be granted to it.",
-            whose.skill,
-            whose.root()
+            "no {} skill '{}' with a component found, so there is nothing to grant to.",
+            whose.root(),
+            whose.skill
         );
         for (other, _) in candidates.iter().filter(|(other, _)| other.root != identity.root) {
             let option = match other.root {
@@ -65,7 +65,8 @@ async fn add_grants(host: &Arc<Host>, whose: &GrantTarget) -> Result<(), CliErro
         return Err(CliError::new(Code::SkillNotFound, message));
     };
     let asked: Vec<&Capability> = skill.manifest.capabilities.iter().map(|asked| &asked.capability).collect();
-    // Without this check, the command would print a success that has no effect. Less than it asks for is possible: one host of http:*.
+    // Without this check, the command would report a success that has no effect. A grant may be narrower than the request, such as
+    // one host of http:*.
     let is_asked = |wanted: &&Capability| asked.iter().any(|asked| asked.includes(wanted));
     if let Some(other) = whose.capabilities.iter().find(|wanted| !is_asked(wanted)) {
         let asked: Vec<_> = asked.iter().map(ToString::to_string).collect();
@@ -91,7 +92,7 @@ async fn add_grants(host: &Arc<Host>, whose: &GrantTarget) -> Result<(), CliErro
     Ok(())
 }
 
-/// Removes all of them that there are, and then reports the first that there is not.
+/// Removes every grant that exists, then reports the first one that does not.
 async fn remove_grants(host: &Arc<Host>, whose: &GrantTarget) -> Result<(), CliError> {
     let mut missing = None;
     for row in rows(whose, "")? {
@@ -138,9 +139,9 @@ async fn list_grants(host: &Arc<Host>) -> Result<(), CliError> {
 /// A grant that must be renewed because files of its skill have changed.
 pub(crate) struct StaleGrant {
     pub(crate) skill: Name,
-    /// What has changed.
+    /// The reason: a list of the changed files, or a removed link.
     pub(crate) why: String,
-    /// The command that renews the grant.
+    /// The shell command that renews the grant.
     pub(crate) command: String,
 }
 
@@ -186,7 +187,7 @@ pub(crate) async fn stale_grants(host: &Arc<Host>) -> Result<Vec<StaleGrant>, Cl
     Ok(stale)
 }
 
-/// Returns a row for each capability.
+/// Returns one row for each capability of the command line.
 fn rows(whose: &GrantTarget, skill_digest: &str) -> Result<Vec<GrantRow>, CliError> {
     let identity = identity(whose)?;
     let place = whose.place.as_deref().map(workspace_path).transpose()?.unwrap_or_default();
@@ -220,15 +221,15 @@ pub(crate) async fn trust(host: &Arc<Host>, command: TrustCommand) -> Result<Exi
         TrustCommand::Add { workspace, write: false } => {
             let workspace = workspace_path(&workspace)?;
             let changed = store.set_trust(workspace.clone(), true).await?;
-            let already = if changed { "" } else { " already" };
-            say!("{} is trusted{already}. Open sessions take notice at /reload_skills.", clean_line(&workspace));
+            let already = if changed { "" } else { "already " };
+            say!("{} is {already}trusted. Run /reload_skills in open sessions.", clean_line(&workspace));
         }
         TrustCommand::Add { workspace, write: true } => {
             let workspace = workspace_path(&workspace)?;
             store.set_may_write(workspace.clone(), true).await?;
             say!(
-                "Skills with workspace-write or workspace-delete may change {}, also where it is or holds your home folder, \
-                 and also AGENTS.md and its like.",
+                "Skills with workspace-write or workspace-delete may now change {}, including AGENTS.md and similar files, \
+                 even if it is or contains your home folder.",
                 clean_line(&workspace)
             );
         }
@@ -240,7 +241,7 @@ pub(crate) async fn trust(host: &Arc<Host>, command: TrustCommand) -> Result<Exi
             if !trusted && !written {
                 return Err(CliError::new(Code::TrustNotFound, format!("{shown} was not trusted.")));
             }
-            say!("{shown} is no longer trusted. Open sessions take notice at /reload_skills.");
+            say!("{shown} is no longer trusted. Run /reload_skills in open sessions.");
         }
         TrustCommand::List => {
             let (trusted, writable) = (store.trusted().await?, store.writable().await?);

@@ -15,8 +15,8 @@ pub(crate) async fn block(host: &Arc<Host>, written: &str) -> Result<ExitCode, C
     // The digest of something else, such as a snapshot, would be blocked without effect.
     let seen = !host.store().components_beginning(&component.to_hex(), 1).await?.is_empty();
     if host.store().block(component).await? {
-        let unseen = if seen { "" } else { " It was never seen here, and will not run when it comes." };
-        say!("Component {component} is blocked.{unseen} To lift it: patchbay plugin unblock {component}");
+        let unseen = if seen { "" } else { " It was not seen here yet, and will not run if it appears." };
+        say!("Component {component} is blocked.{unseen} To unblock it: patchbay plugin unblock {component}");
     } else {
         say!("Component {component} is blocked already.");
     }
@@ -54,15 +54,15 @@ async fn find(host: &Host, written: &str) -> Result<Digest, CliError> {
     }
     if !(FEWEST_DIGITS..64).contains(&digits.len()) || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
         return refused(format!(
-            "'{shown}' is not a digest: it reads sha256: and 64 hexadecimal digits; of a component that was seen here, \
-             {FEWEST_DIGITS} or more of its first digits will do."
+            "'{shown}' is not a digest: write sha256: and 64 hexadecimal digits, or at least the first {FEWEST_DIGITS} \
+             digits of a component that was seen here."
         ));
     }
     match &host.store().components_beginning(&digits, 5).await?[..] {
         [one] => Ok(*one),
         [] => refused(format!(
-            "no component that was seen here begins with '{shown}'; all 64 digits name one that was not. '/help SKILL' \
-             and 'patchbay plugin inspect FILE' show them."
+            "no component seen here begins with '{shown}'. To block one that was not seen, write all 64 digits, which \
+             '/help SKILL' and 'patchbay plugin inspect FILE' show."
         )),
         several => {
             let several: Vec<_> = several.iter().map(ToString::to_string).collect();

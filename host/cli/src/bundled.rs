@@ -7,7 +7,7 @@ use patchbay_tools::BundledGrant;
 /// The bundled skills, sorted by name.
 pub(crate) const SKILLS: &[BundledSkill] = include!(concat!(env!("OUT_DIR"), "/bundled.rs"));
 
-/// The stored tool lists of their components, so that the first start runs none of them.
+/// The stored tool lists of their components. Without them, the first start would run each component.
 pub(crate) const ANSWERS: &[&str] = include!(concat!(env!("OUT_DIR"), "/answers.rs"));
 
 /// The bundled adapters, sorted by name.

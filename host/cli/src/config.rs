@@ -30,14 +30,13 @@ use crate::CliError;
 #[derive(Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ConfigFile {
-    /// What one call of a plugin may use. Over a limit the plugin is stopped, the error names the limit, and the session goes
-    /// on.
+    /// Limits of one plugin call. A plugin that exceeds one is stopped; the error names the limit, and the session continues.
     #[schemars(with = "LimitsTable")]
     pub(crate) limits: Limits,
     /// The keys of `[limits]` that no call needs.
     #[serde(skip)]
     pub(crate) session_limits: SessionLimits,
-    /// How much models may cost: [operating.md](operating.md#what-models-may-cost). Read at the start of Patchbay.
+    /// Spending limits for models: [operating.md](operating.md#what-models-may-cost). Read when Patchbay starts.
     ///
     /// ```toml
     /// [budget]
@@ -45,7 +44,7 @@ pub(crate) struct ConfigFile {
     /// day = "20.00"
     /// ```
     pub(crate) budget: BudgetSettings,
-    /// What is kept of each call of a tool: [operating.md](operating.md#the-journal).
+    /// How much of each tool call is kept: [operating.md](operating.md#the-journal).
     pub(crate) journal: JournalSettings,
     /// Limits of one network request of a plugin, and of its response.
     pub(crate) egress: EgressLimits,
@@ -61,13 +60,13 @@ pub(crate) struct ConfigFile {
     /// env = "CI_KEY"
     /// ```
     pub(crate) credentials: BTreeMap<Name, CredentialConfig>,
-    /// More folders of skills, such as `["~/.agents/skills", "~/.claude/skills"]`, for skills that other programs use, too.
+    /// Additional skill folders, such as `["~/.agents/skills", "~/.claude/skills"]`, to share skills with other programs.
     /// Their skills rank below the bundled ones, and a later folder above an earlier one. `~/` is your home folder; any other
-    /// path must be absolute. Plugins cannot write to these folders. Read at the start of Patchbay: `/reload_skills` reads the
-    /// skills in these folders again, not this list.
+    /// path must be absolute. Plugins cannot write to these folders. This list is read when Patchbay starts; `/reload_skills`
+    /// only reads the skills in the folders again.
     pub(crate) skill_roots: Vec<String>,
-    /// The model of agents for which no model was chosen, written as for `/model`: `claude-sonnet-5-5/med`, or
-    /// `PROVIDER:MODEL/LEVEL`. Until it is set, `demo-1` answers: an echo, which uses no network.
+    /// The model of new agents, in the syntax of `/model`: `claude-sonnet-5-5/med`, or `PROVIDER:MODEL/LEVEL`. By default
+    /// `demo-1`, which only echoes and uses no network.
     pub(crate) default_model: Option<String>,
     /// A provider of models: [providers.md](providers.md). A table configures the adapter of the same name, or makes
     /// another instance of an adapter. The file is watched: a change takes effect within a second.
@@ -79,7 +78,7 @@ pub(crate) struct ConfigFile {
     /// models = ["llama3.2:3b"]
     /// ```
     pub(crate) providers: BTreeMap<Name, ProviderConfig>,
-    /// An MCP server whose tools models may call: [mcp.md](mcp.md#tools-of-mcp-servers). Read at the start of Patchbay.
+    /// An MCP server whose tools models may call: [mcp.md](mcp.md#tools-of-mcp-servers). Read when Patchbay starts.
     ///
     /// ```toml
     /// [mcp.github]
@@ -105,7 +104,7 @@ pub(crate) struct ConfigFile {
     /// capabilities = ["kv", "http:*.acme.example"]
     /// ```
     pub(crate) publishers: BTreeMap<Name, PublisherConfig>,
-    /// When providers are asked for their models: [providers.md](providers.md#the-list-of-models).
+    /// When lists of models are fetched from providers: [providers.md](providers.md#the-list-of-models).
     pub(crate) catalogue: CatalogueSettings,
     /// Chooses the provider of a model, before catalogues and prefixes: a model's id, or a prefix of ids, and the
     /// provider's name. The file is watched: a change takes effect within a second.
@@ -118,15 +117,15 @@ pub(crate) struct ConfigFile {
     /// Limits of one completion of a provider. A completion over a limit ends with an error that names the limit; the session
     /// continues.
     pub(crate) exchange: ExchangeLimits,
-    /// When a conversation is summarised because it has become too long for its model.
+    /// When a conversation that gets too long for its model is summarised.
     pub(crate) compaction: CompactionSettings,
-    /// How much a model is shown of skills and tools. What is left out, it finds:
-    /// [skill-reference.md](skill-reference.md#what-a-model-sees). A conversation keeps what it has begun with for each model, as far as the
-    /// skills stay the same.
+    /// How many skills and tools a model is shown. It can search for the rest:
+    /// [skill-reference.md](skill-reference.md#what-a-model-sees). A conversation keeps its first selection for each model until the skills
+    /// change.
     pub(crate) context: ContextSettings,
     /// Stored sessions: [operating.md](operating.md#sessions).
     pub(crate) sessions: SessionSettings,
-    /// How `patchbay serve` is reached. Read at its start.
+    /// How clients reach `patchbay serve`. Read when it starts.
     ///
     /// ```toml
     /// [serve]
@@ -134,7 +133,7 @@ pub(crate) struct ConfigFile {
     /// hosts = ["patchbay.example.org"]
     /// ```
     pub(crate) serve: ServeSettings,
-    /// What the terminal shows and how: [terminal.md](terminal.md). A change takes effect at the next start.
+    /// Appearance and behaviour of the terminal: [terminal.md](terminal.md). A change takes effect at the next start.
     pub(crate) terminal: TerminalSettings,
 }
 
@@ -158,9 +157,8 @@ struct SessionPart {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct SessionSettings {
-    /// Days after its last use for which a session is kept; 0 keeps all. Older ones are removed by `patchbay sessions gc`,
-    /// never at a start: a start removes nothing that you did not ask it to, and does not wait. Run `gc` from a timer to have
-    /// it done regularly.
+    /// Days that a session is kept after its last use; 0 keeps all. `patchbay sessions gc` removes older ones; starting
+    /// Patchbay never does. Run `gc` from a timer to clean up regularly.
     #[schemars(range(min = 0, max = 36_500))]
     pub(crate) keep_days: u32,
     /// Whether calls are recorded: input, result and everything a skill's tool receives from outside, without credentials. A

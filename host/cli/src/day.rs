@@ -1,10 +1,10 @@
-//! Days and minutes in UTC, as the command line has them.
+//! Days on the command line, such as `--day 2026-11-27`.
 
 use std::str::FromStr;
 
 use patchbay_core::text;
 
-/// A day, in days since 1970 in UTC.
+/// A day in UTC, as the number of days since 1970-01-01.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Day(pub(crate) i64);
 

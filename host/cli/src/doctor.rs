@@ -1,8 +1,7 @@
-//! `patchbay doctor`: reports what is installed and where, what works, what is wrong, and the command that mends it. `main`
-//! calls it.
+//! `patchbay doctor`: reports the installation, its problems, and a command that fixes each. `main` calls it.
 //!
-//! It changes nothing but what every start does: missing folders are created, the databases are brought up to date. Keys are
-//! located, their values never shown.
+//! Like every start of Patchbay, it creates missing folders and migrates the databases; otherwise it changes nothing. It finds
+//! keys, but never shows their values.
 
 mod home;
 mod plugins;
@@ -34,9 +33,7 @@ pub(crate) async fn run(arguments: &DoctorArguments) -> Result<ExitCode, CliErro
             plugins::check(&mut report, &opened, workspace).await;
             servers::check(&mut report, &opened);
         }
-        None => {
-            report.section("Plugins", vec![Fact::new("state", "not checked; the problems below must be mended first")])
-        }
+        None => report.section("Plugins", vec![Fact::new("state", "not checked; fix the problems below first")]),
     }
     terminal::check(&mut report);
     terminal::check_cage(&mut report).await;
@@ -85,12 +82,12 @@ fn edit(file: &Path) -> String {
     format!("${{EDITOR:-vi}} {}", word(file))
 }
 
-/// Returns a path as a word of a shell command.
+/// Quotes a path for a shell command, if necessary.
 fn word(path: &Path) -> String {
     quoted_folder(&path.to_string_lossy()).into_owned()
 }
 
-/// Words a size in bytes.
+/// Formats a size in bytes for a reader.
 pub(crate) fn size(bytes: u64) -> String {
     const KIB: u64 = 1 << 10;
     const MIB: u64 = 1 << 20;

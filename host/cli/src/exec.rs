@@ -1,4 +1,4 @@
-//! Lines: `patchbay exec`, and `patchbay` where nothing is drawn. Runs them in a session and prints their results. `main` calls it.
+//! `patchbay exec`, and `patchbay` where nothing is drawn: runs lines in a session and prints their results. `main` calls it.
 
 mod last_turns;
 mod later_lines;
@@ -26,7 +26,7 @@ const OUT_OF_TIME: u8 = 3;
 /// The exit code that a shell reports for a program which writes to a closed pipe: 128 plus the number of SIGPIPE.
 const READER_GONE: u8 = 128 + 13;
 
-/// Why no further lines are run.
+/// The reason to run no further lines.
 enum EarlyEnd {
     Failure(CliError),
     /// The reader of standard output closed it, such as `head`.
@@ -39,16 +39,16 @@ impl<E: Into<CliError>> From<E> for EarlyEnd {
     }
 }
 
-/// What stops the lines that run.
+/// A reason to stop running lines.
 enum ExecStop {
-    /// The time-out, in seconds.
+    /// `--timeout` has passed; its value in seconds.
     OutOfTime(u64),
-    /// A signal, by its exit code.
+    /// A signal was received; the exit code for it.
     Signal(u8),
 }
 
 impl ExecStop {
-    /// Waits for the signal, or until it is too late: for the seconds of the time-out, which end at the instant.
+    /// Waits for the signal or the timeout, given in seconds with the instant at which it ends.
     async fn wait(signal: &EndSignal, deadline: Option<(u64, Instant)>) -> Self {
         let out_of_time = async {
             match deadline {
@@ -65,11 +65,11 @@ impl ExecStop {
         }
     }
 
-    /// Returns the exit code. The end of the time is printed.
+    /// Returns the exit code, and prints an error for a timeout.
     fn report(self) -> ExitCode {
         match self {
             Self::OutOfTime(seconds) => {
-                let outcome = Outcome::error(Code::Timeout, format_args!("not done after {seconds} s (--timeout)."));
+                let outcome = Outcome::error(Code::Timeout, format_args!("timed out after {seconds} s (--timeout)."));
                 note(&format!("{} [{}]", outcome.line(), outcome.code));
                 ExitCode::from(OUT_OF_TIME)
             }

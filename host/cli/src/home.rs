@@ -1,4 +1,4 @@
-//! Locates and creates the home: the folders below `PATCHBAY_HOME`, else those of the XDG specification.
+//! Locates and creates the home: the folders below `PATCHBAY_HOME`, or the XDG folders.
 
 use std::{
     env, fs, io,
@@ -11,7 +11,7 @@ use patchbay_session::Paths;
 
 use crate::CliError;
 
-/// Configuration folders that users copy files into. They are created at the first start, so that `cp FILE …/skills/` works.
+/// Configuration folders that users copy files into. They are created at the first start because `cp FILE …/skills/` should work.
 const CONFIG_FOLDERS: [&str; 3] = ["skills", "agents", "providers"];
 
 pub(crate) struct HomeDirs {
@@ -60,7 +60,7 @@ pub(crate) fn paths() -> Result<Paths, CliError> {
         }
         None => {
             let xdg = Xdg::new().map_err(|error| {
-                CliError::new(Code::FolderUnusable, format!("there is no home folder ({error}); set PATCHBAY_HOME."))
+                CliError::new(Code::FolderUnusable, format!("no home folder found ({error}). Set PATCHBAY_HOME."))
             })?;
             let name = "patchbay";
             let state = xdg.state_dir().unwrap_or_else(|| xdg.data_dir());
@@ -95,7 +95,7 @@ pub(crate) fn keep_others_out(folder: &Path) -> Result<(), CliError> {
     let user = own.map_err(CliError::io(folder))?.uid();
     if found.uid() != user && found.uid() != 0 {
         let message = format!(
-            "cannot use {}: it belongs to another user (uid {}), who could change what runs. Give it to yourself (chown), or set PATCHBAY_HOME to a folder of yours.",
+            "cannot use {}: it belongs to another user (uid {}), who could change what runs. Change its owner (chown), or set PATCHBAY_HOME to a folder that you own.",
             shown(folder),
             found.uid()
         );
@@ -107,7 +107,7 @@ pub(crate) fn keep_others_out(folder: &Path) -> Result<(), CliError> {
     let mode = fs::Permissions::from_mode(found.mode() & 0o7777 & !OTHERS_WRITE);
     fs::set_permissions(folder, mode).map_err(|error| {
         let message = format!(
-            "cannot use {folder}: other users may write in it, and that cannot be changed ({error}). Run: chmod go-w {folder}",
+            "cannot use {folder}: other users can write to it, and its mode cannot be changed ({error}). Run: chmod go-w {folder}",
             folder = shown(folder)
         );
         CliError::new(Code::FolderUnusable, message)

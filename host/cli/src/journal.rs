@@ -40,12 +40,12 @@ pub(crate) async fn run(host: &Arc<Host>, arguments: &Journal) -> Result<ExitCod
     each_row(host, &filter, before, |entry| table.push(cells(&entry))).await?;
     if table.len() == 1 {
         let all = filter == JournalFilter::default();
-        say!("{}", if all { "The journal is empty." } else { "The journal has no such calls." });
+        say!("{}", if all { "The journal is empty." } else { "No calls match." });
         return Ok(ExitCode::SUCCESS);
     }
     print(&table);
     if before > 0 {
-        note("Note: there are older calls; --limit N shows the newest N.");
+        note("Note: older calls are left out; use --limit N to show the newest N.");
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -56,7 +56,8 @@ async fn find(host: &Host, id: &str) -> Result<SessionId, CliError> {
     sessions.extend(host.store().sessions().await?.iter().map(|session| session.id));
     sessions.sort_unstable();
     sessions.dedup();
-    let words = || format!("neither the journal nor the list of sessions has a session '{}'.", text::excerpt(id, 80));
+    let words =
+        || format!("no session in the journal or among stored sessions has the id '{}'.", text::excerpt(id, 80));
     sessions::one_of(sessions.into_iter(), id, words)
 }
 
@@ -89,7 +90,7 @@ const HEADINGS: [&str; COLUMNS] = [
     "BYTES OUT",
     "GRANTS",
 ];
-/// The columns that are aligned to the right.
+/// Right-aligned columns of the table, by index.
 const NUMBERS: std::ops::Range<usize> = 6..11;
 
 fn cells(entry: &JournalEntry) -> [String; COLUMNS] {

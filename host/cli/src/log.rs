@@ -3,7 +3,7 @@
 //! The log is bounded: a full file is renamed to `patchbay.log.1`, the previous one to `patchbay.log.2`, and the oldest is
 //! deleted. Several processes write to the same files:
 //!
-//! - A line is one write to a file in append mode, so that lines of different processes do not mix.
+//! - A line is one write to a file in append mode, which keeps lines of different processes apart.
 //! - Before each line, a process compares the file that it has open with the file at the path, and opens that one if they
 //!   differ. So it follows the rotations of other processes.
 //! - One process at a time rotates: it holds a lock on `patchbay.log.lock`, and checks again that the file is full. Without
@@ -28,14 +28,14 @@ use tracing_subscriber::{
 
 use crate::CliError;
 
-/// The filter unless `PATCHBAY_LOG` is set.
+/// The default filter, used without `PATCHBAY_LOG`.
 const FILTER: &str = "info";
 
 /// A crate that is never logged, whatever `PATCHBAY_LOG` says: at every level it logs whole messages of MCP clients and servers, with
 /// the arguments and results of calls.
 const UNLOGGED: &str = "rmcp";
 
-/// Size in bytes over which a file is rotated. It can be exceeded by one line of each process.
+/// A file is rotated once it has this many bytes. Each process may exceed it by one line.
 const FILE_BYTES: u64 = 8 << 20;
 
 /// The name of the log in the state folder.
@@ -96,7 +96,7 @@ impl RotatingLog {
         Ok(())
     }
 
-    /// Returns the path with another ending.
+    /// Returns the path with `ending` appended.
     fn name(&self, ending: &str) -> PathBuf {
         let mut name = self.path.as_os_str().to_owned();
         name.push(".");
@@ -139,7 +139,7 @@ fn is_at(file: &File, path: &Path) -> bool {
     }
 }
 
-/// Returns whether `path` has a file: elsewhere a file that is open cannot be renamed, so that it stays the same.
+/// Returns whether a file exists at `path`. On other systems an open file cannot be renamed, so it stays the same.
 #[cfg(not(unix))]
 fn is_at(_: &File, path: &Path) -> bool {
     path.exists()

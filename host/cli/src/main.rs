@@ -68,7 +68,7 @@ fn main() -> ExitCode {
     if matches!(arguments.command, Some(Command::Cage)) {
         return patchbay_cage::supervise();
     }
-    // Without more, a call that finds none left fails with its own error.
+    // If the limit cannot be raised, a call that runs out of descriptors fails with its own error.
     let _ = rlimit::increase_nofile_limit(DESCRIPTORS);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,

@@ -76,7 +76,7 @@ pub(crate) async fn serve(host: Arc<Host>, serve: ServeMcp) -> Result<ExitCode, 
         Some(port) => {
             sessions.check().await?;
             let server = HttpServer::bind(port).await?;
-            // On standard output, so that a script can read them; nothing else is printed there.
+            // On standard output for scripts; nothing else is printed there.
             say!("{}\nAuthorization: Bearer {}", server.url(), server.token());
             server.run(Arc::new(sessions), stopped).await;
         }

@@ -40,7 +40,7 @@ pub(crate) async fn run(
 
 fn list(servers: &BTreeMap<Name, McpServerConfig>, json: bool) {
     if servers.is_empty() && !json {
-        say!("No MCP servers. A table [mcp.NAME] in config.toml adds one; docs/mcp.md shows how.");
+        say!("No MCP servers are configured. To add one, write a table [mcp.NAME] in config.toml; see docs/mcp.md.");
     }
     for (name, server) in servers {
         let words = server.command.as_ref().map(|command| command.words()).unwrap_or_default();
@@ -95,7 +95,7 @@ async fn check(host: &Arc<Host>, name: &Name, workspace: &Path, json: bool) -> R
         say!("Note: {problem}");
     }
     if let Some(line) = about.stray {
-        say!("Note: the server prints on standard output what is no message: {line}");
+        say!("Note: the server printed something other than a message on standard output: {line}");
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::{
     io::{self, Write as _},
 };
 
-/// Prints a line like `println!`, but does not panic if standard output is closed.
+/// Prints a line like `println!`, without a panic if standard output is closed.
 macro_rules! say {
     ($($text:tt)*) => { $crate::out::line(format_args!($($text)*)) };
 }
@@ -22,7 +22,7 @@ pub(crate) fn print_line(text: fmt::Arguments<'_>) -> bool {
         Ok(()) => true,
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => false,
         Err(error) => {
-            note(&format!("Error: standard output cannot be written: {error}."));
+            note(&format!("Error: cannot write to standard output: {error}."));
             std::process::exit(crate::FAILED.into());
         }
     }

@@ -96,7 +96,7 @@ async fn build_one(folder: &Path, options: &BuildOptions) -> Result<ExitCode, Cl
     let inspector = inspector(true)?;
     let Some(component) = built.component else {
         let report = inspector.inspect(folder).await.map_err(CliError::io(folder))?;
-        say!("{}: nothing to build, its SKILL.md is all of it.", built.name);
+        say!("{}: nothing to build: the skill is only its SKILL.md.", built.name);
         print_problems(&report);
         return Ok(code(&report));
     };
@@ -114,7 +114,7 @@ async fn build_one(folder: &Path, options: &BuildOptions) -> Result<ExitCode, Cl
     }
     print_contents(&report);
     if !built.left_out.is_empty() {
-        say!("note: not embedded, as sources of the component: {}", named(&built.left_out));
+        say!("note: not embedded because they are sources of the component: {}", named(&built.left_out));
     }
     for note in &built.notes {
         say!("note: {}", text::clean_line(note));
@@ -126,7 +126,7 @@ async fn build_one(folder: &Path, options: &BuildOptions) -> Result<ExitCode, Cl
 /// An unchanged component is not written again, but after this build none of its sources is newer.
 fn touch_outdated(folder: &Path, component: &Path) {
     if locate(folder).is_ok_and(|located| located.newer.is_some()) {
-        // Without it, 'plugin call' and 'add' say that the component may be outdated.
+        // Without it, 'plugin call' and 'add' would report that the component may be outdated.
         let _ = File::options().append(true).open(component).and_then(|file| file.set_modified(SystemTime::now()));
     }
 }
@@ -134,7 +134,7 @@ fn touch_outdated(folder: &Path, component: &Path) {
 /// The most names of files in one line.
 const NAMED: usize = 10;
 
-/// Quotes the names of files in a skill's folder.
+/// Quotes file names of a skill, and counts those beyond [`NAMED`].
 fn named(names: &[String]) -> String {
     let mut shown: Vec<String> =
         names.iter().take(NAMED).map(|name| format!("'{}'", text::excerpt(name, 80))).collect();

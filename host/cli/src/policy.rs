@@ -1,4 +1,4 @@
-//! `patchbay policy`: what would decide about a call, and a table of such cases for tests of a configuration. `main` calls it.
+//! `patchbay policy`: explains the decision about a call, and checks a table of such cases. `main` calls it.
 
 use std::{fs, path::Path, process::ExitCode, sync::Arc};
 

@@ -1,5 +1,5 @@
-//! The progress line `Compiling 3 new components…` for fronts that start sessions. It is written to standard error and only
-//! if that is a terminal, so that the output of scripts does not depend on the speed of the machine.
+//! The progress line `Compiling 3 new components…` for fronts that start sessions. It is written to standard error, and only if
+//! that is a terminal: otherwise the output of scripts would depend on the speed of the machine.
 
 use std::{
     env,
@@ -13,17 +13,17 @@ use patchbay_core::SessionId;
 use patchbay_session::Observer;
 use tokio::{runtime::Handle, sync::watch};
 
-/// Delay before the line appears. Shorter waits show nothing.
+/// Delay before the line appears. Shorter waits stay invisible.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// How progress is shown.
+/// The way to show progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
     /// One line that is updated, then erased.
     InPlace,
     /// One line per wait, for terminals without cursor movement.
     Line,
-    /// Nothing is shown.
+    /// Progress is not shown.
     Silent,
 }
 
@@ -96,7 +96,7 @@ struct CountLine<W> {
     style: Style,
     /// Compiled components and their total; `None` while nothing is compiled.
     count: Option<(usize, usize)>,
-    /// The number of the current wait, so that a timer of an earlier wait has no effect.
+    /// The number of the current wait. A timer of an earlier wait has no effect.
     wait: u64,
     shown: bool,
 }

@@ -47,7 +47,7 @@ async fn refresh(host: &Arc<Host>, name: Option<&Name>) -> Result<ExitCode, CliE
     Ok(if refreshed.iter().any(|of| of.failed) { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
 }
 
-/// Adds the adapter in `file` under its own name or as `name`, or replaces it.
+/// Adds or replaces the adapter in `file`, under its own name or as `name`.
 pub(crate) async fn add(host: &Arc<Host>, file: &Path, name: Option<&Name>) -> Result<(), CliError> {
     let checked = host.providers().check(file, name).await.map_err(CliError::io(file))?;
     let (Some(name), Some(provider), []) = (&checked.name, &checked.status, &checked.problems[..]) else {
@@ -57,7 +57,7 @@ pub(crate) async fn add(host: &Arc<Host>, file: &Path, name: Option<&Name>) -> R
         let taken = checked.manifest.is_some() && checked.status.is_none();
         let hint =
             if taken { format!(": patchbay provider add {} --name NAME", file.display()) } else { ".".to_owned() };
-        let message = format!("{} is not added: {}{hint}", file.display(), why.trim_end_matches('.'));
+        let message = format!("{} was not added: {}{hint}", file.display(), why.trim_end_matches('.'));
         return Err(CliError::new(code, message));
     };
     let before = named(host, name).await;
@@ -65,10 +65,10 @@ pub(crate) async fn add(host: &Arc<Host>, file: &Path, name: Option<&Name>) -> R
     let there = place.exists();
     put(&place, &checked.bytes).map_err(CliError::io(&place))?;
     match before.as_ref().filter(|_| there) {
-        None if there => say!("Replaced the file {}, which was no provider.", place.display()),
+        None if there => say!("Replaced the file {}, which was not a provider.", place.display()),
         None => say!("Added provider '{name}' ({}).", provider.adapter),
         Some(before) if before.digest == Some(checked.digest) => {
-            say!("Provider '{name}' was there already ({}).", provider.adapter);
+            say!("Provider '{name}' is already installed ({}).", provider.adapter);
         }
         Some(before) => {
             say!("Replaced provider '{name}': it was {}, it is {}.", of(before), of(provider));
@@ -76,11 +76,11 @@ pub(crate) async fn add(host: &Arc<Host>, file: &Path, name: Option<&Name>) -> R
     }
     print(provider);
     match &provider.reason {
-        Some(reason) if provider.state == ProviderState::Pending => say!("It may not be asked: {reason}"),
+        Some(reason) if provider.state == ProviderState::Pending => say!("It cannot be used yet: {reason}"),
         _ if provider.state == ProviderState::NeedsKey => {
-            say!("It may be asked once it has its key: {}", missing_key(provider))
+            say!("It can be used once it has its key: {}", missing_key(provider))
         }
-        _ => say!("It may be asked. To choose a model of it: /model {name}:MODEL"),
+        _ => say!("It is ready. To use one of its models: /model {name}:MODEL"),
     }
     Ok(())
 }
@@ -95,7 +95,7 @@ fn of(provider: &ProviderStatus) -> String {
 fn put(place: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = place.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
-    // The temporary name does not end in `.wasm`, so that the watcher ignores it.
+    // The watcher ignores the temporary name because it does not end in `.wasm`.
     let growing = place.with_extension(format!("wasm.{}", process::id()));
     let written = write(&growing, bytes).and_then(|()| fs::rename(&growing, place));
     written.inspect_err(|_| drop(fs::remove_file(&growing)))
@@ -130,23 +130,23 @@ async fn allow(host: &Arc<Host>, name: &Name) -> Result<(), CliError> {
             say!("Provider '{name}' is allowed:");
         }
         None if provider.source == ProviderSource::Bundled => {
-            say!("Provider '{name}' comes with Patchbay: there is nothing to allow. It asks:");
+            say!("Provider '{name}' is bundled and needs no approval. It uses:");
         }
         None if provider.source == ProviderSource::Config => {
-            say!("Provider '{name}' stands in config.toml, which allows it: there is nothing to allow. It asks:");
+            say!("Provider '{name}' is configured in config.toml, which allows it. It uses:");
         }
         None => say!("Provider '{name}' is allowed already:"),
     }
     // A pending provider's key is not looked up; after approval the status contains it.
     let provider = named(host, name).await.unwrap_or(provider);
     match &provider.origin {
-        Some(origin) => say!("  origin    {origin}, and nothing outside of it"),
-        None => say!("  origin    none: it reaches no network"),
+        Some(origin) => say!("  origin    {origin}, and nothing else"),
+        None => say!("  origin    none: it has no network access"),
     }
     match provider.key_variables() {
-        _ if provider.key_command => say!("  key       by command; it goes to that origin alone"),
+        _ if provider.key_command => say!("  key       by command; sent to that origin only"),
         Some(variables) => {
-            say!("  key       {variables}, or \"{name}\" in credentials.json; it goes to that origin alone");
+            say!("  key       {variables}, or \"{name}\" in credentials.json; sent to that origin only");
             if !provider.credential {
                 say!("The key is missing: {}", missing_key(&provider));
             }
@@ -172,14 +172,14 @@ async fn remove(host: &Arc<Host>, name: &Name) -> Result<(), CliError> {
     let stays = match provider.as_ref().map(|provider| &provider.source) {
         Some(ProviderSource::Bundled) => Some(format!("provider '{name}' comes with Patchbay and cannot be removed.")),
         Some(ProviderSource::Config) => Some(format!(
-            "provider '{name}' stands in config.toml: remove its table [providers.{name}] there ({}).",
+            "provider '{name}' is configured in config.toml: remove its table [providers.{name}] there ({}).",
             host.providers().folder().with_file_name("config.toml").display()
         )),
         Some(ProviderSource::File(_)) | None => None,
     };
     if let Some(why) = stays {
         if had_file {
-            say!("Removed the file {}, which was no provider; '{name}' itself is as it was.", place.display());
+            say!("Removed the file {}, which was not a provider; '{name}' itself is unchanged.", place.display());
             return Ok(());
         }
         return Err(CliError::new(Code::InvalidArgs, why));
@@ -187,14 +187,12 @@ async fn remove(host: &Arc<Host>, name: &Name) -> Result<(), CliError> {
     let forgotten = host.providers().forget(name).await?;
     match (had_file, forgotten) {
         (true, true) => {
-            say!(
-                "Removed provider '{name}': its file, its approval, its prefixes and the names that its API has listed."
-            )
+            say!("Removed provider '{name}': its file, its approval, its prefixes and the names listed by its API.")
         }
         (true, false) => say!("Removed the file {}. It was never allowed anything.", place.display()),
         (false, true) => {
             say!(
-                "Provider '{name}' no longer exists. Its approval, its prefixes and the names that its API has listed are free."
+                "Provider '{name}' no longer exists. Its approval, its prefixes and the names listed by its API are free."
             )
         }
         (false, false) => return Err(unknown(name)),
@@ -202,7 +200,7 @@ async fn remove(host: &Arc<Host>, name: &Name) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Frees the names of a provider that no longer exists. An existing provider keeps its names, so they never move to another one.
+/// Frees the names of a provider that no longer exists. Names of an existing provider never move to another one.
 async fn forget(host: &Arc<Host>, name: &Name) -> Result<(), CliError> {
     let config = host.providers().folder().with_file_name("config.toml");
     // The list includes files that are not valid adapters.
@@ -219,11 +217,10 @@ async fn forget(host: &Arc<Host>, name: &Name) -> Result<(), CliError> {
         return Err(CliError::new(Code::InvalidArgs, message));
     }
     if !host.providers().forget(name).await? {
-        let message =
-            format!("nothing is stored of a provider '{name}'. 'patchbay provider list' shows what there is.");
+        let message = format!("nothing is stored about provider '{name}'. To list providers: patchbay provider list");
         return Err(CliError::new(Code::ProviderUnusable, message));
     }
-    say!("Forgot provider '{name}': its approval, its prefixes and the names that its API has listed are free.");
+    say!("Forgot provider '{name}': its approval, its prefixes and the names listed by its API are free.");
     Ok(())
 }
 
@@ -251,7 +248,7 @@ async fn check(host: &Arc<Host>, file: &Path) -> Result<ExitCode, CliError> {
     if !problems.is_empty() {
         return Ok(ExitCode::from(FAILED));
     }
-    say!("It would work. To add it: patchbay provider add {}", file.display());
+    say!("It works. To add it: patchbay provider add {}", file.display());
     Ok(ExitCode::SUCCESS)
 }
 
@@ -269,7 +266,7 @@ fn field(name: &str, value: &str) {
 }
 
 fn unknown(name: &Name) -> CliError {
-    let message = format!("there is no provider '{name}'. 'patchbay provider list' shows what there is.");
+    let message = format!("provider '{name}' not found. To list providers: patchbay provider list");
     CliError::new(Code::ProviderUnusable, message)
 }
 

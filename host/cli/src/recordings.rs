@@ -30,7 +30,7 @@ pub(crate) async fn call(host: &Arc<Host>, arguments: &CallFixture) -> Result<Ex
         _ => {
             return Err(CliError::new(
                 Code::InvalidArgs,
-                format!("several calls begin with '{id}'; give more of its id."),
+                format!("several calls begin with '{id}'; write more of the id."),
             ));
         }
     };
@@ -69,7 +69,7 @@ fn written(options: &FixtureOptions) {
     }
 }
 
-/// Lists what the fixture of a call contains, and writes it.
+/// Lists the contents of a call's fixture, and writes it.
 async fn export(host: &Arc<Host>, entry: &JournalEntry, options: &FixtureOptions) -> Result<(), CliError> {
     let row = &entry.row;
     let name = text::clean_line(&format!("{}__{}", row.skill, row.tool));

@@ -22,7 +22,7 @@ use crate::{
     recordings,
 };
 
-/// Limit of characters of a session's first words.
+/// Length limit of a session's first words, in characters.
 const FIRST_WORDS: usize = 60;
 
 pub(crate) async fn run(host: &Arc<Host>, home: &HomeDirs, command: Sessions) -> Result<ExitCode, CliError> {
@@ -50,12 +50,11 @@ fn count(n: usize, what: &str) -> String {
 /// Returns the stored session whose id starts with `id`.
 pub(crate) async fn find(host: &Host, id: &str) -> Result<SessionId, CliError> {
     let sessions = host.store().sessions().await?;
-    let words = || format!("no session '{}'; 'patchbay sessions --all' shows what there is.", text::excerpt(id, 80));
+    let words = || format!("session '{}' not found. To list sessions: patchbay sessions --all", text::excerpt(id, 80));
     one_of(sessions.iter().map(|session| session.id), id, words)
 }
 
-/// Returns the session of `workspace` that was used last. A session that was left at once is skipped: there is nothing in it
-/// to continue.
+/// Returns the most recent session of `workspace`. A session without any use is skipped, because there is nothing to continue.
 pub(crate) async fn newest(host: &Host, workspace: &Path) -> Result<SessionId, CliError> {
     let workspace = workspace_path(workspace)?;
     let sessions = host.store().sessions().await?;
@@ -65,20 +64,20 @@ pub(crate) async fn newest(host: &Host, workspace: &Path) -> Result<SessionId, C
         }
     }
     let message = format!(
-        "there is no session of {} to continue; 'patchbay sessions --all' shows those of other workspaces.",
+        "no session of {} to continue. To list sessions of all workspaces: patchbay sessions --all",
         text::clean_line(&workspace)
     );
     Err(CliError::new(Code::SessionNotFound, message))
 }
 
-/// Returns the one id of `sessions` that starts with `id`; `none` is the message if there is none.
+/// Returns the only id of `sessions` that starts with `id`. `none` is the error message if no id does.
 pub(crate) fn one_of(
     sessions: impl Iterator<Item = SessionId>,
     id: &str,
     none: impl FnOnce() -> String,
 ) -> Result<SessionId, CliError> {
     if id.is_empty() {
-        return Err(CliError::new(Code::InvalidArgs, "a session's id is needed, or a beginning of it."));
+        return Err(CliError::new(Code::InvalidArgs, "expected a session id or the beginning of one."));
     }
     let matching: Vec<_> = sessions.filter(|session| session.to_string().starts_with(id)).collect();
     match &matching[..] {
@@ -169,7 +168,7 @@ async fn table(host: &Host, sessions: &[SessionSummary], indent: &str) -> Result
     Ok(())
 }
 
-/// Returns a session as JSON.
+/// Returns the JSON object of a session.
 async fn object(host: &Host, session: &SessionSummary) -> Result<serde_json::Value, CliError> {
     Ok(json!({
         "id": session.id.to_string(),
@@ -183,7 +182,7 @@ async fn object(host: &Host, session: &SessionSummary) -> Result<serde_json::Val
     }))
 }
 
-/// Words a time in seconds that has passed since.
+/// Formats an elapsed time in seconds for a reader.
 fn age(seconds: i64) -> String {
     const MINUTE: i64 = 60;
     const HOUR: i64 = 60 * MINUTE;

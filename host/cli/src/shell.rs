@@ -22,7 +22,7 @@ pub(crate) fn completions(shell: Shell) -> Result<ExitCode, CliError> {
 
 /// Prints one manual page with the pages of all subcommands.
 pub(crate) fn man() -> Result<ExitCode, CliError> {
-    // Each part would have the option --help; the first one is enough.
+    // Each section would repeat the option --help; one is enough.
     let subcommand = |command: Command| command.disable_help_flag(true).subcommand_value_name("COMMAND");
     let mut command = visible(Arguments::command(), subcommand).subcommand_value_name("COMMAND");
     command.build();
@@ -32,8 +32,8 @@ pub(crate) fn man() -> Result<ExitCode, CliError> {
     print(&page)
 }
 
-/// Returns `command` without the subcommands that are not for users. clap cannot remove a subcommand, so that the command is
-/// made again from its parts, its subcommands by `change`.
+/// Returns `command` without hidden subcommands. clap cannot remove a subcommand, so the command is assembled again from its
+/// parts, with its subcommands changed by `change`.
 fn visible(command: Command, change: fn(Command) -> Command) -> Command {
     let subcommands = command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set()).cloned().map(change);
     let mut visible = Command::new("patchbay")
@@ -51,7 +51,7 @@ fn visible(command: Command, change: fn(Command) -> Command) -> Command {
     visible
 }
 
-/// Writes the page of `patchbay`, with a part for each subcommand.
+/// Writes the page of `patchbay`, with a section for each subcommand.
 fn render(command: &Command, page: &mut Vec<u8>) -> io::Result<()> {
     let man = Man::new(command.clone()).title("PATCHBAY");
     man.render_title(page)?;
@@ -66,7 +66,7 @@ fn render(command: &Command, page: &mut Vec<u8>) -> io::Result<()> {
     man.render_version_section(page)
 }
 
-/// Writes the part of a subcommand and those of its own subcommands. `parent` is the command before it.
+/// Writes the section of a subcommand, then the sections of its subcommands. `parent` is the command before it.
 fn render_subcommand(parent: &str, command: &Command, page: &mut Vec<u8>) -> io::Result<()> {
     let name = format!("{parent} {}", command.get_name());
     writeln!(page, ".SS {name}")?;
@@ -81,7 +81,7 @@ fn render_subcommand(parent: &str, command: &Command, page: &mut Vec<u8>) -> io:
         if !first {
             writeln!(page, ".PP")?;
         }
-        // The part has one heading, so that those of its sections are left out; the page defines the apostrophe once.
+        // A subcommand has one heading, so headings inside it are left out; the page defines the apostrophe once.
         let is_kept = |line: &&str| ![".SH", ".ie ", ".el "].iter().any(|request| line.starts_with(request));
         for line in String::from_utf8_lossy(&text).lines().filter(is_kept) {
             writeln!(page, "{line}")?;
@@ -91,13 +91,13 @@ fn render_subcommand(parent: &str, command: &Command, page: &mut Vec<u8>) -> io:
     subcommands.try_for_each(|subcommand| render_subcommand(&name, subcommand, page))
 }
 
-/// Writes one section of a page.
+/// Writes one subsection, such as the options.
 type Render = fn(&Man, &mut dyn io::Write) -> io::Result<()>;
 
 fn print(text: &[u8]) -> Result<ExitCode, CliError> {
     match io::stdout().lock().write_all(text) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(CliError::new(Code::Internal, format!("standard output cannot be written: {error}.")))
+            Err(CliError::new(Code::Internal, format!("cannot write to standard output: {error}.")))
         }
         _ => Ok(ExitCode::SUCCESS),
     }

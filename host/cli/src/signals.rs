@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::FAILED;
 
-/// How long cancelled turns may take to store their partial answers, and a front to show them.
+/// How long cancelled turns may take to store their partial answers, and a front to display them.
 pub(crate) const SETTLING: Duration = Duration::from_secs(2);
 /// How long a command may take to end after a signal. Longer than [`SETTLING`].
 pub(crate) const GRACE: Duration = Duration::from_secs(3);
@@ -96,7 +96,7 @@ fn listen(kinds: impl Iterator<Item = SignalKind>) -> Vec<(SignalKind, Signal)> 
     kinds.filter_map(|kind| Some((kind, signal(kind).ok()?))).collect()
 }
 
-/// Waits for the next signal.
+/// Waits until a handled signal arrives.
 async fn next(signals: &mut [(SignalKind, Signal)]) -> SignalKind {
     poll_fn(|context| {
         let received =

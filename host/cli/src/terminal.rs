@@ -23,10 +23,10 @@ pub(crate) fn settings(home: &HomeDirs, plain: bool) -> Result<TerminalSettings,
     Ok(TerminalSettings { plain: plain || settings.plain, ..settings })
 }
 
-/// Returns how programs run that models or the user start.
+/// Returns the settings for programs that models or the user start.
 ///
 /// # Errors
-/// If a folder of `[terminal.cage]` may not be given to them.
+/// If a folder of `[terminal.cage]` is one that programs must not get.
 pub(crate) fn programs(home: &HomeDirs, settings: &TerminalSettings) -> Result<ProgramOptions, CliError> {
     let Paths { config, data, cache, state } = &home.paths;
     let own = [config, data, cache, state].map(Clone::clone);

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize, Serializer};
 
-/// Declares every code once: the variant, the stable word, and what it means. `docs/codes.md` is generated from it.
+/// Declares every code once: the variant, the stable word, and its meaning. `docs/codes.md` is generated from it.
 macro_rules! codes {
     ($($section:literal { $($variant:ident = $word:literal, $meaning:literal;)* })*) => {
         /// A stable word for what happened. A released code never changes its meaning.
@@ -14,7 +14,7 @@ macro_rules! codes {
         }
 
         impl Code {
-            /// Every code: its section, the code, and what it means.
+            /// Every code: its section, the code, and its meaning.
             pub const TABLE: &'static [(&'static str, Code, &'static str)] =
                 &[$($(($section, Code::$variant, $meaning),)*)*];
 

@@ -9,7 +9,7 @@ use reqwest::{StatusCode, header::CONTENT_ENCODING};
 use tokio::io::AsyncReadExt;
 use tokio_util::io::StreamReader;
 
-use crate::{EgressError, LimitKey, Request, Scrubber, exchange::Exchange, headers, places::RequestSlot};
+use crate::{EgressError, LimitKey, Request, Scrubber, exchange::Exchange, headers, permits::SendPermit};
 
 /// The head of an answer, and its body in pieces.
 pub struct Answer {
@@ -43,7 +43,7 @@ impl Answer {
         response: reqwest::Response,
         request: &Request,
         exchange: Arc<Exchange>,
-        place: RequestSlot,
+        permit: SendPermit,
     ) -> Result<Self, EgressError> {
         let status = response.status();
         if status == StatusCode::SWITCHING_PROTOCOLS {
@@ -59,7 +59,7 @@ impl Answer {
         let wire = wire(response, exchange.clone());
         let source = if gzip { BodySource::Packed(wire) } else { BodySource::Plain(wire) };
         let scrubber = (!exchange.scrub.is_empty()).then(|| exchange.scrub.blind_stream());
-        let body = Body { source, scrubber, decoded: 0, end: None, exchange, place: Some(place) };
+        let body = Body { source, scrubber, decoded: 0, end: None, exchange, permit: Some(permit) };
         Ok(Self { status: status.as_u16(), headers, body })
     }
 
@@ -82,7 +82,7 @@ impl Answer {
     /// Returns the whole answer.
     ///
     /// # Errors
-    /// Those of [`Answer::chunk`].
+    /// The same as [`Answer::chunk`].
     pub async fn whole(mut self) -> Result<Response, EgressError> {
         let mut body = Vec::new();
         while let Some(chunk) = self.chunk().await? {
@@ -111,8 +111,8 @@ struct Body {
     /// How the body ended; `None` until then.
     end: Option<Result<(), EgressError>>,
     exchange: Arc<Exchange>,
-    /// The slot of the request, until the body has ended.
-    place: Option<RequestSlot>,
+    /// The permit of the request, until the body has ended.
+    permit: Option<SendPermit>,
 }
 
 impl Body {
@@ -131,7 +131,7 @@ impl Body {
                 Err(error) => Some(Err(error)),
             };
             if self.end.is_some() {
-                self.place = None;
+                self.permit = None;
             }
             // Empty pieces are returned, too, to tell the reader that the server is not silent.
             if !clean.is_empty() || self.end.is_none() {

@@ -7,7 +7,7 @@ use reqwest::{Client, redirect, retry};
 use crate::{
     Answer, EgressError, EgressLimits, Request, Resolver, Response, SystemResolver,
     exchange::Exchange,
-    places::RequestSlots,
+    permits::SendPermits,
     pools::{Key, Pools},
     resolve::CheckedResolver,
     tls::{Tls, Trust},
@@ -22,7 +22,7 @@ struct EgressParts {
     resolver: Arc<dyn Resolver>,
     tls: Tls,
     pools: Pools,
-    places: RequestSlots,
+    permits: SendPermits,
 }
 
 impl std::fmt::Debug for Egress {
@@ -38,8 +38,8 @@ impl Egress {
     }
 
     pub(crate) fn with(limits: EgressLimits, resolver: Arc<dyn Resolver>, trust: Trust) -> Self {
-        let places = RequestSlots::new(&limits);
-        Self(Arc::new(EgressParts { limits, resolver, tls: Tls::new(trust), pools: Pools::default(), places }))
+        let permits = SendPermits::new(&limits);
+        Self(Arc::new(EgressParts { limits, resolver, tls: Tls::new(trust), pools: Pools::default(), permits }))
     }
 
     /// Sends `request` and returns the whole answer, whatever its status.
@@ -70,14 +70,14 @@ impl Egress {
         let (outgoing, scrub) = request.build(limits)?;
         let origin = request.target.origin().clone();
         let exchange = Arc::new(Exchange::new(origin, limits.clone(), scrub, request.timeout));
-        let place = self.0.places.take(&request.owner);
-        let place = exchange.within("the wait for other requests to end", place).await?;
+        let permit = self.0.permits.take(&request.owner);
+        let permit = exchange.within("the wait for other requests to end", permit).await?;
         let answer = async {
             let client = self.client(request).await?;
             client.execute(outgoing).await.map_err(|error| exchange.fault(&error))
         };
         let response = exchange.within("the head of the answer", answer).await??;
-        Answer::new(response, request, exchange, place)
+        Answer::new(response, request, exchange, permit)
     }
 
     /// Returns the client whose connections the request may use.

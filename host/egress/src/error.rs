@@ -44,7 +44,7 @@ pub enum EgressError {
         next: &'static str,
     },
     /// A secret is bound to another origin.
-    #[error("the credential is for {bound} alone, and was not sent to {origin}")]
+    #[error("credential is bound to {bound}; refusing to send it to {origin}")]
     Origin {
         /// The origin that the secret is bound to.
         bound: Origin,
@@ -82,7 +82,7 @@ pub enum EgressError {
         ms: u64,
     },
     /// The request's own timeout, shorter than the limit, ran out.
-    #[error("there was no whole answer within the request's own time-out of {ms} ms")]
+    #[error("response not complete within the request's {ms} ms timeout")]
     Deadline {
         /// The timeout, in milliseconds.
         ms: u64,

@@ -58,7 +58,7 @@ mod exchange;
 mod headers;
 mod key_command;
 mod limits;
-mod places;
+mod permits;
 mod pools;
 mod program;
 mod request;

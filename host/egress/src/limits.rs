@@ -51,11 +51,11 @@ pub struct EgressLimits {
     #[schemars(range(min = 1, max = GIGABYTE))]
     pub body_bytes: u64,
     /// Number of concurrent requests of the process; further requests wait. Each one has a connection and up to
-    /// `body_bytes`, so that this limits both.
+    /// `body_bytes`; this limits both.
     #[schemars(range(min = 1, max = REQUESTS))]
     pub requests_at_once: usize,
     /// Number of concurrent requests of one skill; further requests wait. Browsers open six connections to a server.
-    /// Lower than `requests_at_once`, so that one skill cannot block all others.
+    /// Lower than `requests_at_once`, or one skill could block all others.
     #[schemars(range(min = 1, max = REQUESTS))]
     pub owner_requests_at_once: usize,
 }

@@ -13,4 +13,4 @@ pub use client::Client;
 pub use lines::{BoundedLines, ReadLine};
 pub use message::{Incoming, RequestId, RpcError, params_of};
 pub use outbox::{OpenRequests, Outbox, OutboxClosed, Responder};
-pub use read_ahead::{LineRoom, UnhandledLine, read_ahead};
+pub use read_ahead::{LinePermit, UnhandledLine, read_ahead};

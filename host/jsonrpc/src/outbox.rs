@@ -34,7 +34,7 @@ pub struct OutboxClosed;
 #[derive(Clone)]
 pub struct Outbox {
     lines: mpsc::Sender<OutgoingLine>,
-    room: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     /// Number of times that lines were written.
     writes: Arc<AtomicU64>,
     closed: CancellationToken,
@@ -42,16 +42,16 @@ pub struct Outbox {
 
 struct OutgoingLine {
     json: String,
-    _room: OwnedSemaphorePermit,
+    _permit: OwnedSemaphorePermit,
 }
 
 impl Outbox {
     /// Returns a queue, and the future that writes queued lines to `output` until all senders are gone or it is closed.
     pub fn new<W: AsyncWrite + Unpin>(output: W) -> (Self, impl Future<Output = ()>) {
         let (sender, lines) = mpsc::channel(LINES);
-        let (room, closed) = (Arc::new(Semaphore::new(BYTES as usize)), CancellationToken::new());
+        let (permits, closed) = (Arc::new(Semaphore::new(BYTES as usize)), CancellationToken::new());
         let writes = Arc::new(AtomicU64::new(0));
-        let outbox = Self { lines: sender, room, writes: Arc::clone(&writes), closed: closed.clone() };
+        let outbox = Self { lines: sender, permits, writes: Arc::clone(&writes), closed: closed.clone() };
         let writing = async move {
             if let Err(error) = write_lines(lines, output, &writes, &closed).await {
                 tracing::info!("the client does not read any more: {error}");
@@ -81,7 +81,7 @@ impl Outbox {
         loop {
             let before = self.writes.load(Ordering::Relaxed);
             tokio::time::sleep(time).await;
-            let waits = self.room.available_permits() < BYTES as usize;
+            let waits = self.permits.available_permits() < BYTES as usize;
             if waits && self.writes.load(Ordering::Relaxed) == before {
                 return;
             }
@@ -116,8 +116,8 @@ impl Outbox {
     pub async fn send_line(&self, json: String) -> Result<(), OutboxClosed> {
         let bytes = u32::try_from(json.len()).unwrap_or(u32::MAX).min(BYTES);
         let sent = async {
-            let room = Arc::clone(&self.room).acquire_many_owned(bytes).await.ok()?;
-            self.lines.send(OutgoingLine { json, _room: room }).await.ok()
+            let permit = Arc::clone(&self.permits).acquire_many_owned(bytes).await.ok()?;
+            self.lines.send(OutgoingLine { json, _permit: permit }).await.ok()
         };
         tokio::select! {
             biased;
@@ -146,14 +146,14 @@ async fn write_lines<W: AsyncWrite + Unpin>(
         let Some(line) = line else { return Ok(()) };
         chunk.extend_from_slice(line.json.as_bytes());
         chunk.push(b'\n');
-        // Each keeps its room until it is written.
-        let mut rooms = vec![line._room];
+        // Each keeps its permit until it is written.
+        let mut permits = vec![line._permit];
         while chunk.len() < CHUNK
             && let Ok(line) = lines.try_recv()
         {
             chunk.extend_from_slice(line.json.as_bytes());
             chunk.push(b'\n');
-            rooms.push(line._room);
+            permits.push(line._permit);
         }
         output.write_all(&chunk).await?;
         output.flush().await?;

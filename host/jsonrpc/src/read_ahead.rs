@@ -20,11 +20,11 @@ pub struct UnhandledLine {
     /// The line, which is never [`ReadLine::End`].
     pub line: ReadLine,
     /// Kept until the line and its parsed values are handled.
-    pub room: LineRoom,
+    pub permit: LinePermit,
 }
 
 /// The part of the limit in bytes that one line uses. Dropping it lets further lines be read.
-pub struct LineRoom {
+pub struct LinePermit {
     _permit: OwnedSemaphorePermit,
 }
 
@@ -38,7 +38,7 @@ pub fn read_ahead<R: AsyncRead + Unpin>(
     let (queue, lines) = mpsc::channel(LINES);
     let outbox = outbox.clone();
     let reading = async move {
-        let room = Arc::new(Semaphore::new(BYTES as usize));
+        let permit = Arc::new(Semaphore::new(BYTES as usize));
         loop {
             let line = input.next().await?;
             let bytes = match &line {
@@ -48,8 +48,8 @@ pub fn read_ahead<R: AsyncRead + Unpin>(
                 ReadLine::End => break,
             };
             let queued = async {
-                let permit = Arc::clone(&room).acquire_many_owned(bytes).await.ok()?;
-                queue.send(UnhandledLine { line, room: LineRoom { _permit: permit } }).await.ok()
+                let permit = Arc::clone(&permit).acquire_many_owned(bytes).await.ok()?;
+                queue.send(UnhandledLine { line, permit: LinePermit { _permit: permit } }).await.ok()
             };
             tokio::select! {
                 biased;
@@ -91,15 +91,15 @@ mod tests {
         let long = [vec![b'x'; BYTES as usize], b"\n".to_vec()].concat().repeat(2);
         let (mut lines, reading) = read_ahead(BoundedLines::new(&long[..], long.len()), &outbox, Duration::MAX);
         let mut reading = Box::pin(reading);
-        let UnhandledLine { line, room } = tokio::select! {
-            _ = &mut reading => panic!("the second line has no room"),
+        let UnhandledLine { line, permit } = tokio::select! {
+            _ = &mut reading => panic!("the second line has no permit"),
             line = lines.recv() => line.unwrap(),
         };
         // The values parsed from the line take as much memory.
         drop(line);
         let is_waiting = std::future::poll_fn(|context| Poll::Ready(reading.as_mut().poll(context).is_pending())).await;
         assert!(is_waiting && lines.try_recv().is_err());
-        drop(room);
+        drop(permit);
         reading.await.unwrap();
         assert!(lines.recv().await.is_some());
     }

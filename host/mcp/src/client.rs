@@ -4,7 +4,7 @@
 //! - [`McpServer`]: a server that is started or connected to when it is needed; [`McpServer::tools`], [`McpServer::call`].
 //! - [`full_name`]: the name by which models call a tool.
 //!
-//! A server is not trusted. What it sends is bounded before it is parsed; it gets no variable that is not named; it is killed with
+//! A server is not trusted. Its messages are bounded before they are parsed; it gets no variable that is not named; it is killed with
 //! everything that it started. A server that ends, hangs or breaks the protocol costs its own tools only.
 
 mod config;

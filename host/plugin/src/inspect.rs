@@ -169,7 +169,7 @@ impl Inspector {
         let digest = Digest::of(&bytes);
         if (self.is_blocked)(digest).await? {
             let message = format!(
-                "The component is blocked, so that it was not asked what it is. To lift it: patchbay plugin unblock {digest}"
+                "The component is blocked and was not examined. To unblock it: patchbay plugin unblock {digest}"
             );
             report.problem(&Problem::new(Code::Blocked, message));
             return Ok(());

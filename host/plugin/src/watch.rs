@@ -33,7 +33,7 @@ pub struct PluginWatch {
     path: PathBuf,
     has_components: bool,
     stamps: BTreeMap<PathBuf, FileStamp>,
-    /// Whether the folder has too many files, so that no change is seen.
+    /// Whether the folder has too many files to watch, and changes are not seen.
     is_too_large: bool,
     /// The folders that are watched.
     folders: Vec<PathBuf>,

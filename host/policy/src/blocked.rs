@@ -22,7 +22,7 @@ impl fmt::Display for Blocked {
             true => write!(f, "skill '{skill}' with the digest {digest} is blocked")?,
             false => write!(f, "component {digest} of skill '{skill}' is blocked")?,
         }
-        write!(f, ". To lift it: patchbay plugin unblock {digest}")
+        write!(f, ". To unblock it: patchbay plugin unblock {digest}")
     }
 }
 
@@ -36,7 +36,7 @@ mod tests {
     fn block_message_contains_the_unblock_command() {
         let digest = Digest::of(b"x");
         let words = |whole| Blocked { digest, whole, skill: "calc".parse().unwrap() }.to_string();
-        let lift = format!("is blocked. To lift it: patchbay plugin unblock {digest}");
+        let lift = format!("is blocked. To unblock it: patchbay plugin unblock {digest}");
         assert_eq!(words(false), format!("component {digest} of skill 'calc' {lift}"));
         assert_eq!(words(true), format!("skill 'calc' with the digest {digest} {lift}"));
     }

@@ -126,7 +126,7 @@ pub enum Denial {
     },
     /// The manifest of a bundled skill does not ask for the capability.
     #[error(
-        "skill '{skill}' may not use '{capability}': it is a bundled skill that does not ask for it, so that no grant gives it. A skill of your own can ask for it"
+        "skill '{skill}' may not use '{capability}': it is a bundled skill that does not ask for it, so it cannot be granted. A skill of your own can ask for it"
     )]
     NotAskedBundled {
         /// The name of the skill that needs the capability.

@@ -178,8 +178,7 @@ impl Describe for SandboxDescriber<'_> {
         }
         if self.store.is_blocked(&digest).await.map_err(DescribeError::temporary)? {
             let why = format!(
-                "the component is blocked, so that it was not asked what it is. To lift it: patchbay plugin unblock \
-                 {digest}"
+                "the component is blocked and was not examined. To unblock it: patchbay plugin unblock {digest}"
             );
             return Err(DescribeError::temporary(why));
         }

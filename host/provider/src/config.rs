@@ -17,7 +17,7 @@ use serde_json::json;
 
 use crate::{exchange::host_options::HOST_PREFIX, model_name};
 
-/// One `[providers.NAME]`: what the operator decided for a provider.
+/// One `[providers.NAME]`: the operator's settings for a provider.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ProviderConfig {
@@ -28,7 +28,7 @@ pub struct ProviderConfig {
     /// under its own name has a default; any other provider needs this key.
     pub origin: Option<String>,
     /// Whether `origin` may be a machine of the private network, also by plain `http`. Without https, the identity of
-    /// a server cannot be verified, so that this is never the default.
+    /// a server cannot be verified, so this is never the default.
     pub allow_private: bool,
     /// The environment variable of the key, or a list of variables, of which the first that is set has the key; `""`
     /// if the provider needs no key. `credentials.json` may have the key under the provider's name instead. A bundled

@@ -90,7 +90,7 @@ pub enum ModelError {
     },
     /// The operator has blocked the adapter.
     #[error(
-        "component {component} of provider '{provider}' is blocked. To lift it: patchbay plugin unblock {component}"
+        "component {component} of provider '{provider}' is blocked. To unblock it: patchbay plugin unblock {component}"
     )]
     Blocked {
         /// The name of the provider.
@@ -100,7 +100,7 @@ pub enum ModelError {
     },
     /// The provider's request differs from the one that the operator was shown.
     #[error(
-        "provider '{0}' asks for something else by now, so that it was allowed nothing. Look at it again: patchbay \
+        "provider '{0}' now asks for something else and was not allowed. Review it again: patchbay \
          provider allow {0}"
     )]
     Changed(Name),
@@ -113,7 +113,7 @@ pub enum ModelError {
         error: Box<Self>,
     },
     /// The provider does not exist, or has been removed.
-    #[error("there is no provider '{0}'. 'patchbay provider list' shows what there is; /model chooses another model.")]
+    #[error("provider '{0}' not found. To list providers: patchbay provider list. To choose another model: /model")]
     Gone(Name),
     /// The adapter's component failed.
     #[error("provider '{provider}': its adapter failed: {failure}.")]

@@ -1,5 +1,5 @@
 //! Programs that run for this terminal: a model's run in a cage after a question, and the user's own follow a `!`. The
-//! tools are in `tools`; the loop in `terminal` shows what the user has started.
+//! tools are in `tools`; the loop in `terminal` shows programs that the user has started.
 
 mod given;
 mod tools;
@@ -100,7 +100,7 @@ impl Programs {
         programs
     }
 
-    /// Finds out what the fence of this machine consists of. One that is not whole is tried twice, and again for the next question,
+    /// Probes which parts of the fence this machine supports. One that is not whole is tried twice, and again for the next question,
     /// because the machine may have been short of something for a moment.
     async fn probe(&self) -> Support {
         for _ in 0..2 {
@@ -114,7 +114,7 @@ impl Programs {
         self.support()
     }
 
-    /// Returns what the last probe has found.
+    /// Returns the result of the last probe.
     fn support(&self) -> Support {
         *self.support.lock()
     }

@@ -46,25 +46,25 @@ pub enum Failure {
         budget: u64,
     },
     /// The call exceeded its time.
-    #[error("the call ran over its time of {limit_ms} ms (limits.time_ms)")]
+    #[error("call exceeded its time limit of {limit_ms} ms (limits.time_ms)")]
     Time {
         /// The limit in milliseconds.
         limit_ms: u64,
     },
     /// A call that may use a model exceeded its time.
-    #[error("the call ran over its time of {limit_ms} ms (limits.time_ms with limits.inference_ms)")]
+    #[error("call exceeded its time limit of {limit_ms} ms (limits.time_ms with limits.inference_ms)")]
     InferenceTime {
         /// The limit in milliseconds.
         limit_ms: u64,
     },
     /// A call that may call tools exceeded its time.
-    #[error("the call ran over its time of {limit_ms} ms (limits.time_ms with limits.code_ms)")]
+    #[error("call exceeded its time limit of {limit_ms} ms (limits.time_ms with limits.code_ms)")]
     ToolsTime {
         /// The limit in milliseconds.
         limit_ms: u64,
     },
     /// The instance requested more memory and tables than allowed.
-    #[error("the component wants {wanted} and may have {limit} (limits.memory_bytes)")]
+    #[error("component needs {wanted}; the limit is {limit} (limits.memory_bytes)")]
     Memory {
         /// The requested amount, with its unit.
         wanted: String,
@@ -114,7 +114,7 @@ pub enum Failure {
         limit: usize,
     },
     /// The call's output is too large.
-    #[error("the component handed over more than {limit} bytes (limits.output_bytes)")]
+    #[error("component returned more than {limit} bytes (limits.output_bytes)")]
     Output {
         /// The exceeded limit, in bytes.
         limit: usize,

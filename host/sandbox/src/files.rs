@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock, OnceLock};
 use futures_util::future::BoxFuture;
 use patchbay_policy::Permits;
 use patchbay_workspace::{
-    EditorTexts, FileEntry, FileError, FilePlace, FoundFile, NameQuery, NameResults, SearchBounds, SearchHalt,
+    CheckedFile, EditorTexts, FileEntry, FileError, FoundFile, NameQuery, NameResults, SearchBounds, SearchHalt,
     TextQuery, TextResults, Workspace, WorkspaceAccess,
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -108,12 +108,12 @@ impl LocalFiles {
     }
 
     /// Checks a read; see [`Workspace::place_to_read`].
-    pub fn place_to_read(&self, path: String) -> FilesFuture<'_, FilePlace> {
+    pub fn place_to_read(&self, path: String) -> FilesFuture<'_, CheckedFile> {
         self.step(move |files| files.place_to_read(&path))
     }
 
     /// Checks a write; see [`Workspace::place_to_write`].
-    pub fn place_to_write(&self, path: String, size: usize) -> FilesFuture<'_, Option<FilePlace>> {
+    pub fn place_to_write(&self, path: String, size: usize) -> FilesFuture<'_, Option<CheckedFile>> {
         self.step(move |files| files.place_to_write(&path, size))
     }
 

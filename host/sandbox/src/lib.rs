@@ -84,7 +84,7 @@ pub use limits::Limits;
 pub use output::{Content, clean_schema};
 pub use patchbay_core::kv::{KvEntry, KvError, Scope};
 pub use patchbay_workspace::{
-    EditorTexts, ExistingFile, FileEntry, FilePlace, FoundFile, NameQuery, NameResults, SearchBounds, TextQuery,
+    CheckedFile, EditorTexts, ExistingFile, FileEntry, FoundFile, NameQuery, NameResults, SearchBounds, TextQuery,
     TextResults, WorkspaceAccess,
 };
 pub use preinit::{INITIALIZE, preinitialize};

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[serde(default)]
 pub struct Limits {
     /// Fuel of one call, about one unit for each instruction: the deterministic budget. The default is one or two seconds
-    /// of work, a thousand times what the bundled skills need (`limit_fuel`).
+    /// of work, a thousand times the need of the bundled skills (`limit_fuel`).
     pub fuel: u64,
     /// Fuel for asking a component for its tools. Enough to start a language runtime.
     pub describe_fuel: u64,

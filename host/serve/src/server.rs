@@ -180,7 +180,7 @@ async fn accept(
     listener: &TcpListener,
     open: &Arc<OpenConnections>,
 ) -> Option<(TcpStream, IpAddr, Arc<OpenConnection>)> {
-    open.has_place().await;
+    open.has_permit().await;
     match listener.accept().await {
         Ok((stream, from)) => {
             // Without it, a small message waits for the acknowledgement of the one before. An error means that the client has left.

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use patchbay_agent::{Agent, AgentPlace, AgentSettings, Chosen, Model, Requests, ResultRoom};
+use patchbay_agent::{Agent, AgentContext, AgentSettings, Chosen, Model, Requests, ResultRoom};
 use patchbay_core::{AgentId, PrincipalId};
 use patchbay_events::EventLog;
 use patchbay_store::{AgentRow, Hold};
@@ -111,7 +111,7 @@ impl AgentParts {
 impl AgentFactory {
     pub(crate) fn make(&self, parts: AgentParts) -> Arc<Agent> {
         let AgentParts { id, ancestors, depth, is_rewound, foreground, chosen, tokens } = parts;
-        let place = AgentPlace {
+        let place = AgentContext {
             hold: self.hold.clone(),
             agent: id,
             ancestors,

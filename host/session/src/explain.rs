@@ -71,7 +71,7 @@ impl Host {
         };
         let found = SkillTool::find(&snapshot, &tool).map_err(|error| Outcome::error(error.code(), error))?;
         let Some((skill, spec)) = snapshot.tool(&tool) else {
-            return Err(Outcome::error(Code::ToolNotFound, format_args!("there is no tool '{tool}'.")));
+            return Err(Outcome::error(Code::ToolNotFound, format_args!("tool '{tool}' not found.")));
         };
         let store = |error: patchbay_store::StoreError| Outcome::error(error.code(), format_args!("{error}."));
         let permits = self.tools.permits(skill, &workspace).await.map_err(store)?;
@@ -103,7 +103,7 @@ impl Host {
         let (server, tool) = name.strip_prefix("mcp__").and_then(|name| name.split_once("__")).unwrap_or_default();
         let [server, tool] = [server, tool].map(|part| text::excerpt(part, 80));
         let table = self.servers.table(&server).ok_or_else(|| {
-            Outcome::error(Code::ToolNotFound, format_args!("there is no table [mcp.{server}] in config.toml."))
+            Outcome::error(Code::ToolNotFound, format_args!("config.toml has no table [mcp.{server}]."))
         })?;
         let store = |error: patchbay_store::StoreError| Outcome::error(error.code(), format_args!("{error}."));
         let starts = !table.in_workspace || self.store.is_trusted(workspace).await.map_err(store)?;

@@ -36,7 +36,7 @@ impl Session {
             && let Ok(DefaultChoice { choice, configured: false }) = self.host.providers.default_choice().await
         {
             let mut lines = vec![format!(
-                "{} answers: it only echoes. /model chooses a model; default_model in config.toml makes the choice last.",
+                "Using {}, which only echoes. Pick a model with /model; set default_model in config.toml to make it permanent.",
                 choice.model
             )];
             let offers = self.host.providers.offers().await;

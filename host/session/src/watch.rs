@@ -22,7 +22,7 @@ use tokio::{
 
 use crate::Session;
 
-const DIFFERS: &str = "Skills on disk differ from this session's: /reload_skills takes them in.";
+const DIFFERS: &str = "Skills have changed on disk. Run /reload_skills to use them.";
 /// Limit of watched folders, because the system has a limited number of watches per user.
 const FOLDERS: usize = 4_096;
 /// Limit of directory entries that are read to find folders.

@@ -74,7 +74,7 @@ pub fn build(found: &[FoundSkill], version: u64, rules: &SnapshotRules<'_>) -> S
         let name = skill.name.to_string();
         let alias = skill.manifest.command.as_ref().map_or("", Name::as_str);
         let message = format!(
-            "The workspace is not trusted, so that '/{alias}' stays the command of the skill '{alias}'; 'patchbay trust add DIR' \
+            "The workspace is not trusted, so '/{alias}' stays the command of the skill '{alias}'; 'patchbay trust add DIR' \
              changes that."
         );
         Diagnostic { name, code: Code::UntrustedShadow, message }
@@ -144,7 +144,7 @@ impl SnapshotBuilder<'_> {
         if let Some(lower) = lower.filter(|_| shadows && !self.rules.trusted) {
             by_root.retain(|root, _| !root.is_workspace());
             let message = format!(
-                "The workspace is not trusted, so that its '{name}' does not take the place of the {lower} one; \
+                "The workspace is not trusted, so its '{name}' does not take the place of the {lower} one; \
                  'patchbay trust add DIR' lets it."
             );
             self.diagnose(name.as_str(), Problem::new(Code::UntrustedShadow, message));
@@ -208,7 +208,7 @@ impl SnapshotBuilder<'_> {
             let alias = skill.manifest.command.as_ref().filter(|alias| taken.contains(alias.as_str()))?;
             skill.root.is_workspace().then(|| {
                 let message = format!(
-                    "The workspace is not trusted, so that its skill does not take the alias '/{alias}'; \
+                    "The workspace is not trusted, so its skill does not take the alias '/{alias}'; \
                      'patchbay trust add DIR' lets it."
                 );
                 (skill.name.clone(), Problem::new(Code::UntrustedShadow, message))
@@ -352,7 +352,7 @@ fn accept(root: Root, candidate: &Candidate, rules: &SnapshotRules<'_>) -> Resul
     if root.is_workspace() && !rules.trusted && skill.borrows_tool() {
         let tool = skill.manifest.command_tool.as_deref().unwrap_or_default();
         let message = format!(
-            "Command tool '{tool}' is another skill's. The workspace is not trusted, so that its skills call only their \
+            "Command tool '{tool}' is another skill's. The workspace is not trusted, so its skills call only their \
              own; 'patchbay trust add' lets them."
         );
         return Err(Problem::new(Code::CommandToolMissing, message));

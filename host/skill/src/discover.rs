@@ -139,7 +139,7 @@ pub fn discover_one(path: &Path) -> io::Result<FoundSkill> {
     let none = || Problem::new(Code::MissingSkillMd, "There is no SKILL.md.");
     let candidate = named.and_then(|name| match is_folder {
         true => scan.skill_folder(name, None)?.ok_or_else(none),
-        false => scan.skill_file(name, &label, SkillFilePlace::default()),
+        false => scan.skill_file(name, &label, SkillFileLocation::default()),
     });
     Ok(FoundSkill { label: text::excerpt(&label, 80), root, candidate })
 }
@@ -164,7 +164,7 @@ struct RootScan<'a> {
 
 /// Where the file of a skill in one file is.
 #[derive(Default)]
-struct SkillFilePlace {
+struct SkillFileLocation {
     /// `None` if it is not known.
     metadata: Option<Metadata>,
     /// The folder and the name of its target, if it is a link out of the root.
@@ -212,7 +212,7 @@ impl RootScan<'_> {
             return Some((own_name, self.skill_folder(file_name, listed).transpose()?));
         }
         let name = own_name.strip_suffix(".wasm")?;
-        Some((name, self.skill_file(file_name, name, SkillFilePlace { metadata, linked: None })))
+        Some((name, self.skill_file(file_name, name, SkillFileLocation { metadata, linked: None })))
     }
 
     /// Reads the skill `NAME.wasm` that is a link out of the root. A link in a workspace is refused.
@@ -234,13 +234,13 @@ impl RootScan<'_> {
         if metadata.as_ref().is_some_and(Metadata::is_dir) {
             return Err(refused("to a folder; give the link the name of the skill, without '.wasm'"));
         }
-        self.skill_file(file, name, SkillFilePlace { metadata, linked: Some((folder, target)) }).map(Some)
+        self.skill_file(file, name, SkillFileLocation { metadata, linked: Some((folder, target)) }).map(Some)
     }
 
     /// Reads the skill `NAME.wasm`.
-    fn skill_file(&mut self, file: &str, name: &str, place: SkillFilePlace) -> Result<Candidate, Problem> {
+    fn skill_file(&mut self, file: &str, name: &str, place: SkillFileLocation) -> Result<Candidate, Problem> {
         let name = parse_name(name)?;
-        let SkillFilePlace { metadata, linked } = place;
+        let SkillFileLocation { metadata, linked } = place;
         let location =
             ComponentFile { root: self.root, path: Arc::clone(&self.path), folder: None, file: file.to_owned() };
         self.budget.count_file(metadata.as_ref().map_or(0, Metadata::len))?;

@@ -101,7 +101,7 @@ impl Database {
                 let _ = answer.send(result);
             })
         });
-        self.queue.room().await;
+        self.queue.permit().await;
         self.queue.push(work, decision);
         wait.await.map_err(|_| StoreError::WriterGone)?
     }
@@ -112,7 +112,7 @@ impl Database {
         what: &'static str,
         job: impl FnOnce(&Connection) -> Result<(), StoreError> + Send + 'static,
     ) {
-        self.queue.room().await;
+        self.queue.permit().await;
         self.queue.push(logged(what, job), false);
     }
 
@@ -129,7 +129,7 @@ impl Database {
     /// the row is added without room.
     pub(crate) async fn add_row(&self, row: NewRow) {
         let mut unqueued = UnqueuedRow { queue: &self.queue, row: Some(row) };
-        self.queue.room().await;
+        self.queue.permit().await;
         if let Some(row) = unqueued.row.take() {
             self.queue.add_row(row);
         }

@@ -58,7 +58,7 @@ pub enum StoreError {
     #[error("the database's writer has stopped")]
     WriterGone,
     /// The store has no session with this id.
-    #[error("no session '{0}'; 'patchbay sessions --all' shows what there is")]
+    #[error("session '{0}' not found. To list sessions: patchbay sessions --all")]
     SessionNotFound(SessionId),
     /// The session was taken over; see [`Hold`](crate::Hold).
     #[error("another process has taken this session over")]

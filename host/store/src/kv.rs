@@ -42,12 +42,12 @@ pub struct KvScope {
     /// The name of the skill that owns the data.
     pub skill: String,
     /// The kind of scope and its owner.
-    pub place: KvPlace,
+    pub owner: KvOwner,
 }
 
 /// A scope of a skill's state.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum KvPlace {
+pub enum KvOwner {
     /// One session. Writes need its hold.
     Session(Hold),
     /// One workspace, by its canonical path.
@@ -59,10 +59,10 @@ pub enum KvPlace {
 impl KvScope {
     /// The columns of the table `scopes` that name it.
     fn columns(&self) -> [Cow<'_, str>; 5] {
-        let (scope, place) = match &self.place {
-            KvPlace::Session(hold) => ("session", hold.session().to_string().into()),
-            KvPlace::Workspace(path) => ("workspace", path.as_str().into()),
-            KvPlace::User(principal) => ("user", principal.as_str().into()),
+        let (scope, place) = match &self.owner {
+            KvOwner::Session(hold) => ("session", hold.session().to_string().into()),
+            KvOwner::Workspace(path) => ("workspace", path.as_str().into()),
+            KvOwner::User(principal) => ("user", principal.as_str().into()),
         };
         [self.root.into(), self.workspace.as_str().into(), self.skill.as_str().into(), scope.into(), place]
     }
@@ -113,7 +113,7 @@ impl KvStore {
         let sessions = self.sessions.clone();
         self.database
             .write(move |connection| {
-                if let KvPlace::Session(hold) = &scope.place {
+                if let KvOwner::Session(hold) = &scope.owner {
                     sessions.check_hold_now(hold)?;
                 }
                 job(connection, &scope)

@@ -82,7 +82,7 @@ pub use file_changes::{ChangeSet, FileChangeRow, NewFileChange, Undone};
 pub use health::DatabaseHealth;
 pub use hold::Hold;
 pub use journal::{JournalEntry, JournalFilter, JournalRow, JournalSettings, RecordedApproval};
-pub use kv::{KvPlace, KvScope, KvStore, KvStoreError};
+pub use kv::{KvOwner, KvScope, KvStore, KvStoreError};
 pub use mail::{MailCounts, MailRow, NewMail};
 pub use messages::{MessageRow, NewMessage};
 pub use package_changes::{MovedGrant, PackageChange, PackageChangeRow};

@@ -1,4 +1,4 @@
-//! Partial answers, stored in pieces to limit what a crash can lose. A turn writes them and deletes them when it
+//! Partial answers, stored in pieces to limit the loss in a crash. A turn writes them and deletes them when it
 //! commits the whole answer. A session that is resumed after a crash turns the remaining pieces into messages.
 
 use patchbay_core::{AgentId, MessageKind, SessionId};

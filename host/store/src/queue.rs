@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 
 use crate::journal::NewRow;
 
-/// Number of jobs and rows that may be queued; further callers wait for room.
+/// Number of jobs and rows that may be queued; further callers wait for a permit.
 const CAPACITY: usize = 1024;
 /// Number of jobs with waiting callers in one commit.
 const BATCH: usize = 64;
@@ -34,7 +34,7 @@ pub(crate) struct Job {
     pub(crate) work: Work,
     /// Whether the job changes what calls are allowed to do; see [`crate::generation`].
     pub(crate) decision: bool,
-    /// Whether the job took room in the queue.
+    /// Whether the job took a permit of the queue.
     has_room: bool,
 }
 
@@ -51,14 +51,14 @@ pub(crate) struct Queue {
     state: Mutex<QueueState>,
     /// Signals the writer thread to wake up.
     wake: Condvar,
-    room: Semaphore,
+    permits: Semaphore,
 }
 
 #[derive(Default)]
 struct QueueState {
     jobs: VecDeque<Job>,
     rows: Vec<NewRow>,
-    /// Number of the rows that took no room.
+    /// Number of the rows that took no permit.
     extra: usize,
     /// Latest time of the commit of `rows`; `None` if there are none.
     due: Option<Instant>,
@@ -67,35 +67,35 @@ struct QueueState {
 
 impl Queue {
     pub(crate) fn new() -> Self {
-        Self { state: Mutex::default(), wake: Condvar::new(), room: Semaphore::new(CAPACITY) }
+        Self { state: Mutex::default(), wake: Condvar::new(), permits: Semaphore::new(CAPACITY) }
     }
 
-    /// Waits until there is room for one more job or row, and takes it.
-    pub(crate) async fn room(&self) {
+    /// Waits for a permit for one more job or row, and takes it.
+    pub(crate) async fn permit(&self) {
         // An error is impossible: the semaphore is never closed.
-        if let Ok(permit) = self.room.acquire().await {
+        if let Ok(permit) = self.permits.acquire().await {
             permit.forget();
         }
     }
 
-    /// Adds a job whose caller waits for its commit. The caller has taken room.
+    /// Adds a job whose caller waits for its commit. The caller has taken a permit.
     pub(crate) fn push(&self, work: Work, decision: bool) {
         self.lock().jobs.push_back(Job { work, decision, has_room: true });
         self.wake.notify_one();
     }
 
-    /// Adds a job without a waiting caller and without room in the queue.
+    /// Adds a job without a waiting caller and without a permit.
     pub(crate) fn push_now(&self, work: Work) {
         self.lock().jobs.push_back(Job { work, decision: false, has_room: false });
         self.wake.notify_one();
     }
 
-    /// Adds a row. The caller has taken room.
+    /// Adds a row. The caller has taken a permit.
     pub(crate) fn add_row(&self, row: NewRow) {
         self.add(row, 0);
     }
 
-    /// Like [`Queue::add_row`], for a caller that cannot wait for room.
+    /// Like [`Queue::add_row`], for a caller that cannot wait for a permit.
     pub(crate) fn add_row_now(&self, row: NewRow) {
         self.add(row, 1);
     }
@@ -130,7 +130,7 @@ impl Queue {
         let batch = Batch { rows: std::mem::take(&mut waiting.rows), jobs: waiting.jobs.drain(..count).collect() };
         drop(waiting);
         let jobs = batch.jobs.iter().filter(|job| job.has_room).count();
-        self.room.add_permits(batch.rows.len() - extra + jobs);
+        self.permits.add_permits(batch.rows.len() - extra + jobs);
         Some(batch)
     }
 

@@ -76,9 +76,9 @@ pub struct Spending {
 /// A ceiling of [`BudgetSettings`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ceiling {
-    /// That of a session.
+    /// The budget of one session.
     Session,
-    /// That of a day.
+    /// The budget of all sessions on one day, in UTC.
     Day,
 }
 
@@ -89,7 +89,7 @@ pub struct OverBudget {
     pub ceiling: Ceiling,
     /// The amount of the ceiling.
     pub most: Money,
-    /// What the smallest offer needs.
+    /// The amount that the smallest offer needs.
     pub needed: Money,
     /// The money so far.
     pub so_far: Spending,

@@ -6,7 +6,7 @@ use patchbay_core::{AgentId, Digest, MessageKind, PrincipalId, kv::KvError};
 use proptest::prelude::*;
 
 use crate::{
-    KvPlace, KvScope, KvStore, KvStoreError, NewMessage, NewSnapshot, SessionChange, SessionRow, Store, StoreError,
+    KvOwner, KvScope, KvStore, KvStoreError, NewMessage, NewSnapshot, SessionChange, SessionRow, Store, StoreError,
     testing::{new_store, runtime, session_row},
 };
 
@@ -269,7 +269,7 @@ fn scope(skill: &str) -> KvScope {
         root: "user",
         workspace: String::new(),
         skill: skill.to_owned(),
-        place: KvPlace::User(PrincipalId::LOCAL),
+        owner: KvOwner::User(PrincipalId::LOCAL),
     }
 }
 

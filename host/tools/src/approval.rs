@@ -25,41 +25,41 @@ pub trait Approver: Send + Sync {
     fn grant_stored(&self, _question: &Question, _stored: Result<(), String>) {}
 }
 
-/// Room for the questions of the process: for those that are open, and for those that wait until they can be opened.
-pub(crate) struct QuestionSlots {
+/// Permits for the questions of the process: for open questions, and for questions that wait until they can be opened.
+pub(crate) struct QuestionPermits {
     open: Arc<Semaphore>,
     waiting: Arc<Semaphore>,
 }
 
-impl QuestionSlots {
+impl QuestionPermits {
     /// Open questions of all sessions.
     const ALL: usize = 8;
     /// Open questions of one session, which must not use up the process's limit.
     const OF_SESSION: usize = Self::ALL / 2;
-    /// Questions of nested calls of all sessions that wait for a slot. Together with a session's open questions, they
-    /// equal the number of calls that a program can run in parallel. Each can hold one of the process's slots for
+    /// Questions of nested calls of all sessions that wait for a permit. Together with a session's open questions, they
+    /// equal the number of calls that a program can run in parallel. Each can hold one of the pool slots for
     /// nested calls, and therefore all of them, with the open ones, must be fewer than these slots.
     const WAITING: usize = 4;
 }
 
 /// Why a question is not asked: too many are open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum NoQuestionRoom {
+pub(crate) enum NoQuestionPermit {
     #[error(
         "{} questions of this session wait for an answer; answer one, then call the tool again",
-        QuestionSlots::OF_SESSION
+        QuestionPermits::OF_SESSION
     )]
     Session,
     #[error(
         "{} questions of all sessions wait for an answer; answer one, then call the tool again",
-        QuestionSlots::ALL
+        QuestionPermits::ALL
     )]
     Process,
 }
 
-impl Default for QuestionSlots {
+impl Default for QuestionPermits {
     fn default() -> Self {
-        let [open, waiting] = [Self::ALL, Self::WAITING].map(|room| Arc::new(Semaphore::new(room)));
+        let [open, waiting] = [Self::ALL, Self::WAITING].map(|most| Arc::new(Semaphore::new(most)));
         Self { open, waiting }
     }
 }
@@ -148,8 +148,8 @@ pub struct Approvals {
     answers: watch::Sender<SharedAnswers>,
     /// The calls that wait for an answer, in the order in which they began to.
     asking: Mutex<Vec<Asked>>,
-    /// Room for the open questions of the session.
-    slots: Arc<Semaphore>,
+    /// Permits for the open questions of the session.
+    permits: Arc<Semaphore>,
 }
 
 /// A question that waits for its answer.
@@ -221,7 +221,7 @@ impl Approvals {
             approver,
             answers: watch::Sender::default(),
             asking: Mutex::default(),
-            slots: Arc::new(Semaphore::new(QuestionSlots::OF_SESSION)),
+            permits: Arc::new(Semaphore::new(QuestionPermits::OF_SESSION)),
         })
     }
 
@@ -232,36 +232,36 @@ impl Approvals {
 
     /// Returns the answer to `question`. Each call asks for itself, even if another one asks for the same: only an
     /// answer for the session and a stored grant answer other questions, and those that are open then are withdrawn.
-    /// [`Approval::Always`] adds `grant` first. If as many questions are open as the session or, by `slots`, the
+    /// [`Approval::Always`] adds `grant` first. If as many questions are open as the session or, by `permits`, the
     /// process may have, the question of a nested call waits, because its program could not ask again. It is not
     /// opened if it was answered meanwhile.
     ///
     /// # Errors
-    /// [`NoQuestionRoom`]: the question cannot be opened and cannot wait.
+    /// [`NoQuestionPermit`]: the question cannot be opened and cannot wait.
     pub(crate) async fn ask(
         &self,
         question: Question,
-        slots: &QuestionSlots,
+        permits: &QuestionPermits,
         grant: StoredGrant,
-    ) -> Result<PersonAnswer, NoQuestionRoom> {
+    ) -> Result<PersonAnswer, NoQuestionPermit> {
         if let Some(answer) = self.answers.borrow().get(&question) {
             return Ok(answer.into());
         }
-        let room = QuestionRoom::find(&self.slots, slots, question.is_of_nested_call())?;
+        let permit = FreePermits::find(&self.permits, permits, question.is_of_nested_call())?;
         let _asking = AskingCall::new(self, &question);
         let asked = async {
-            let (room, has_waited) = room.wait(&self.slots, slots).await;
+            let (permit, has_waited) = permit.wait(&self.permits, permits).await;
             if has_waited && question.allows(Approval::Always) && exists(grant.exists, &question).await {
                 return Err(Approval::Always);
             }
-            Ok((room, self.approver.approve(question.clone()).await))
+            Ok((permit, self.approver.approve(question.clone()).await))
         };
         let asked = tokio::select! {
             biased;
             answer = self.shared_answer(&question) => Err(answer),
             asked = asked => asked,
         };
-        let (_room, PersonAnswer { approval, said, client }) = match asked {
+        let (_permit, PersonAnswer { approval, said, client }) = match asked {
             Ok(asked) => asked,
             Err(answer) => return Ok(answer.into()),
         };
@@ -280,7 +280,7 @@ impl Approvals {
             },
             answer => answer,
         };
-        // Before the room is free: the next question that waits for it reads the answer.
+        // Before the permit is free: the next question that waits for it reads the answer.
         self.answers.send_modify(|answers| answers.add(&question, approval));
         Ok(PersonAnswer { approval, said, client })
     }
@@ -310,51 +310,51 @@ async fn exists(grant_exists: BoxFuture<'static, Result<bool, StoreError>>, ques
     })
 }
 
-/// The room of a question, as far as it was free at once.
-struct QuestionRoom {
+/// The permits of a question that were free at once.
+struct FreePermits {
     of_session: Option<OwnedSemaphorePermit>,
     of_process: Option<OwnedSemaphorePermit>,
-    /// Room to wait for the rest.
+    /// The permit to wait for the rest.
     waiting: Option<OwnedSemaphorePermit>,
 }
 
-impl QuestionRoom {
-    fn find(of_session: &Arc<Semaphore>, slots: &QuestionSlots, may_wait: bool) -> Result<Self, NoQuestionRoom> {
-        let of_session = slot(of_session);
-        let of_process = of_session.as_ref().and_then(|_| slot(&slots.open));
-        let no_room = match (&of_session, &of_process) {
+impl FreePermits {
+    fn find(of_session: &Arc<Semaphore>, permits: &QuestionPermits, may_wait: bool) -> Result<Self, NoQuestionPermit> {
+        let of_session = permit(of_session);
+        let of_process = of_session.as_ref().and_then(|_| permit(&permits.open));
+        let no_permit = match (&of_session, &of_process) {
             (Some(_), Some(_)) => None,
-            (None, _) => Some(NoQuestionRoom::Session),
-            (Some(_), None) => Some(NoQuestionRoom::Process),
+            (None, _) => Some(NoQuestionPermit::Session),
+            (Some(_), None) => Some(NoQuestionPermit::Process),
         };
-        let waiting = match no_room {
-            Some(why) if may_wait => Some(slot(&slots.waiting).ok_or(why)?),
+        let waiting = match no_permit {
+            Some(why) if may_wait => Some(permit(&permits.waiting).ok_or(why)?),
             Some(why) => return Err(why),
             None => None,
         };
         Ok(Self { of_session, of_process, waiting })
     }
 
-    /// Returns the whole room, and whether it had to wait for it.
-    async fn wait(self, of_session: &Arc<Semaphore>, slots: &QuestionSlots) -> (impl Send + use<>, bool) {
-        let Self { of_session: session_slot, of_process, waiting } = self;
-        // Acquire the session's slot first: one session never takes more than half of the process's slots.
-        let session_slot = or_wait(session_slot, Arc::clone(of_session)).await;
-        let process_slot = or_wait(of_process, Arc::clone(&slots.open)).await;
-        ((session_slot, process_slot), waiting.is_some())
+    /// Returns all permits of the question, and whether it had to wait for them.
+    async fn wait(self, of_session: &Arc<Semaphore>, permits: &QuestionPermits) -> (impl Send + use<>, bool) {
+        let Self { of_session: session_permit, of_process, waiting } = self;
+        // Acquire the session's permit first: one session never takes more than half of the process's permits.
+        let session_permit = or_wait(session_permit, Arc::clone(of_session)).await;
+        let process_permit = or_wait(of_process, Arc::clone(&permits.open)).await;
+        ((session_permit, process_permit), waiting.is_some())
     }
 }
 
-/// Returns the room for one more question; `None` if there is none.
-fn slot(slots: &Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
-    Arc::clone(slots).try_acquire_owned().ok()
+/// Returns the permit for one more question; `None` if there is none.
+fn permit(permits: &Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
+    Arc::clone(permits).try_acquire_owned().ok()
 }
 
-/// Returns the room that was `found`, or waits for room. `None` only for a closed semaphore; these are never closed.
-async fn or_wait(found: Option<OwnedSemaphorePermit>, slots: Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
+/// Returns the permit that was `found`, or waits for one. `None` only for a closed semaphore; these are never closed.
+async fn or_wait(found: Option<OwnedSemaphorePermit>, permits: Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
     match found {
         Some(found) => Some(found),
-        None => slots.acquire_owned().await.ok(),
+        None => permits.acquire_owned().await.ok(),
     }
 }
 
@@ -456,7 +456,7 @@ mod tests {
     }
 
     async fn ask(approvals: &Approvals, files: &[u8], capability: Capability) -> Approval {
-        approvals.ask(question(files, capability), &QuestionSlots::default(), storing(Ok(()))).await.unwrap().approval
+        approvals.ask(question(files, capability), &QuestionPermits::default(), storing(Ok(()))).await.unwrap().approval
     }
 
     #[tokio::test]
@@ -475,10 +475,10 @@ mod tests {
     async fn shared_answer_withdraws_the_other_open_questions_about_it() {
         for answer in [Approval::Session, Approval::Never, Approval::Always] {
             let (person, approvals) = gated(answer);
-            let slots = QuestionSlots::default();
+            let permits = QuestionPermits::default();
             let ask = |files: &[u8]| {
                 let question = Question { grant: Some(grant()), ..question(files, Capability::Kv) };
-                approvals.ask(question, &slots, storing(Ok(())))
+                approvals.ask(question, &permits, storing(Ok(())))
             };
             let mut same = Box::pin(async { tokio::join!(ask(b"one"), ask(b"one"), ask(b"one")) });
             let mut other = Box::pin(ask(b"two"));
@@ -517,14 +517,14 @@ mod tests {
         for (question, given) in offered.into_iter().zip([call, always, always]) {
             let expected = if question.grant.is_some() { always } else { no };
             let (_, approvals) = approvals(given);
-            let answer = approvals.ask(question, &QuestionSlots::default(), storing(Ok(()))).await;
+            let answer = approvals.ask(question, &QuestionPermits::default(), storing(Ok(()))).await;
             assert_eq!(answer, Ok(expected.into()));
         }
         // An earlier yes for the session does not extend to where only one act can be allowed.
         let (person, approvals) = approvals(session);
         ask(&approvals, b"files", Capability::Kv).await;
         let in_home = Question { only_once: true, ..question(b"files", Capability::Kv) };
-        assert_eq!(approvals.ask(in_home, &QuestionSlots::default(), storing(Ok(()))).await, Ok(no.into()));
+        assert_eq!(approvals.ask(in_home, &QuestionPermits::default(), storing(Ok(()))).await, Ok(no.into()));
         assert_eq!(person.asked.load(Ordering::Relaxed), 2);
     }
 
@@ -532,8 +532,8 @@ mod tests {
     async fn always_that_is_not_stored_is_for_one_act() {
         let question = Question { grant: Some(grant()), ..question(b"files", Capability::Kv) };
         let (person, approvals) = approvals(Approval::Always);
-        let slots = QuestionSlots::default();
-        let ask = |result| approvals.ask(question.clone(), &slots, storing(result));
+        let permits = QuestionPermits::default();
+        let ask = |result| approvals.ask(question.clone(), &permits, storing(result));
         assert_eq!(ask(Ok(())).await, Ok(Approval::Always.into()));
         assert_eq!(std::mem::take(&mut *person.stored.lock()), [Ok(())]);
         assert_eq!(ask(Err(StoreError::WriterGone)).await, Ok(Approval::Once.into()));
@@ -543,24 +543,24 @@ mod tests {
     #[tokio::test]
     async fn questions_of_all_sessions_are_limited() {
         let sessions = [(); 3].map(|()| approvals(Approval::Once));
-        let slots = QuestionSlots::default();
+        let permits = QuestionPermits::default();
         let ask = |session: usize, number: usize| {
-            let (approvals, slots) = (&sessions[session].1, &slots);
+            let (approvals, permits) = (&sessions[session].1, &permits);
             let question = question(&[number as u8], Capability::Kv);
-            async move { approvals.ask(question, slots, storing(Ok(()))).await }
+            async move { approvals.ask(question, permits, storing(Ok(()))).await }
         };
-        // One session does not take the room of all.
+        // One session does not take the permits of all.
         let asked = |session: usize| {
-            futures_util::future::join_all((0..=QuestionSlots::OF_SESSION).map(move |number| ask(session, number)))
+            futures_util::future::join_all((0..=QuestionPermits::OF_SESSION).map(move |number| ask(session, number)))
         };
         let (first, second, third) = tokio::join!(asked(0), asked(1), asked(2));
         for answers in [first, second] {
-            let (asked, last) = answers.split_at(QuestionSlots::OF_SESSION);
+            let (asked, last) = answers.split_at(QuestionPermits::OF_SESSION);
             assert!(asked.iter().all(|answer| *answer == Ok(Approval::Once.into())), "{answers:?}");
-            assert_eq!(last, [Err(NoQuestionRoom::Session)]);
+            assert_eq!(last, [Err(NoQuestionPermit::Session)]);
         }
-        assert!(third.iter().all(|answer| *answer == Err(NoQuestionRoom::Process)), "{third:?}");
-        // An answered question makes room.
+        assert!(third.iter().all(|answer| *answer == Err(NoQuestionPermit::Process)), "{third:?}");
+        // An answered question releases its permit.
         assert_eq!(ask(2, 0).await, Ok(Approval::Once.into()));
     }
 
@@ -573,14 +573,14 @@ mod tests {
     #[tokio::test]
     async fn nested_calls_wait_for_room() {
         let (person, approvals) = gated(Approval::Once);
-        let slots = QuestionSlots::default();
-        let ask = |question: Question| approvals.ask(question, &slots, storing(Ok(())));
+        let permits = QuestionPermits::default();
+        let ask = |question: Question| approvals.ask(question, &permits, storing(Ok(())));
         let mut asked = Box::pin(futures_util::future::join_all((0..8).map(nested).map(ask)));
         assert!(asked.as_mut().now_or_never().is_none());
         assert_eq!(person.open.load(Ordering::Relaxed), 4);
         // No further one waits, and a call that is not nested fails as before.
-        assert_eq!(ask(nested(8)).await, Err(NoQuestionRoom::Session));
-        assert_eq!(ask(question(&[8], Capability::Kv)).await, Err(NoQuestionRoom::Session));
+        assert_eq!(ask(nested(8)).await, Err(NoQuestionPermit::Session));
+        assert_eq!(ask(question(&[8], Capability::Kv)).await, Err(NoQuestionPermit::Session));
         person.answer(8);
         assert_eq!(asked.await, vec![Ok(Approval::Once.into()); 8]);
         assert_eq!(person.most.load(Ordering::Relaxed), 4);
@@ -589,8 +589,8 @@ mod tests {
     #[tokio::test]
     async fn waiting_questions_leave_room_to_other_sessions() {
         let sessions = [(); 3].map(|()| gated(Approval::Once));
-        let slots = QuestionSlots::default();
-        let ask = |session: usize, question| sessions[session].1.ask(question, &slots, storing(Ok(())));
+        let permits = QuestionPermits::default();
+        let ask = |session: usize, question| sessions[session].1.ask(question, &permits, storing(Ok(())));
         let many = |session, count| {
             Box::pin(futures_util::future::join_all((0..count).map(move |number| ask(session, nested(number)))))
         };
@@ -601,13 +601,13 @@ mod tests {
         let mut third = Box::pin(ask(2, nested(0)));
         assert!(third.as_mut().now_or_never().is_none());
         // Four wait: no further one of any session does.
-        assert_eq!(ask(1, nested(5)).await, Err(NoQuestionRoom::Session));
-        assert_eq!(ask(2, nested(1)).await, Err(NoQuestionRoom::Process));
-        // The next answer makes room for the session that has none.
+        assert_eq!(ask(1, nested(5)).await, Err(NoQuestionPermit::Session));
+        assert_eq!(ask(2, nested(1)).await, Err(NoQuestionPermit::Process));
+        // The next answer releases a permit for the session that has none.
         sessions[0].0.answer(1);
         assert!(first.as_mut().now_or_never().is_none() && third.as_mut().now_or_never().is_none());
         assert_eq!((open(0), open(2)), (3, 1));
-        // A stop of the first program releases its room at once.
+        // A stop of the first program releases its permit at once.
         drop(first);
         assert!(ask(2, nested(1)).now_or_never().is_none());
         assert_eq!(open(2), 2);
@@ -631,7 +631,7 @@ mod tests {
     async fn waiting_question_is_not_opened_if_it_was_answered() {
         for answer in [Approval::Session, Approval::Never, Approval::Always] {
             let (person, approvals) = gated(answer);
-            let (slots, granted) = (QuestionSlots::default(), Arc::new(AtomicBool::new(false)));
+            let (permits, granted) = (QuestionPermits::default(), Arc::new(AtomicBool::new(false)));
             let ask = |number: usize| {
                 let called = calling(&number.to_string(), "as now");
                 let question = Question { chain: nested(0).chain, grant: Some(grant()), ..called };
@@ -643,7 +643,7 @@ mod tests {
                         Ok(())
                     }),
                 };
-                approvals.ask(question, &slots, grant)
+                approvals.ask(question, &permits, grant)
             };
             let mut all = Box::pin(futures_util::future::join_all((0..8).map(ask)));
             assert!(all.as_mut().now_or_never().is_none());
@@ -656,11 +656,11 @@ mod tests {
 
     #[tokio::test]
     async fn yes_for_the_session_is_for_all_inputs_of_a_tool_as_it_is_declared() {
-        let slots = QuestionSlots::default();
+        let permits = QuestionPermits::default();
         for (answer, asked) in [(Approval::Once, 4), (Approval::Exact, 3), (Approval::Session, 2)] {
             let (person, approvals) = approvals(answer);
             for (input, tool) in [("a", "as now"), ("a", "as now"), ("b", "as now"), ("b", "changed")] {
-                let answered = approvals.ask(calling(input, tool), &slots, storing(Ok(()))).await;
+                let answered = approvals.ask(calling(input, tool), &permits, storing(Ok(()))).await;
                 assert_eq!(answered, Ok(answer.into()));
             }
             assert_eq!(person.asked.load(Ordering::Relaxed), asked, "{answer:?}");
@@ -684,10 +684,10 @@ mod tests {
     #[tokio::test]
     async fn yes_for_a_folder_is_for_what_is_below_it() {
         let (person, approvals) = approvals(Approval::Folder);
-        let slots = QuestionSlots::default();
+        let permits = QuestionPermits::default();
         let asked = async |path: &str| {
             let before = person.asked.load(Ordering::Relaxed);
-            let answer = approvals.ask(writing(path, path.as_bytes()), &slots, storing(Ok(()))).await;
+            let answer = approvals.ask(writing(path, path.as_bytes()), &permits, storing(Ok(()))).await;
             (answer.unwrap().approval, person.asked.load(Ordering::Relaxed) - before)
         };
         let (yes, no) = (Approval::Folder, Approval::No);
@@ -705,7 +705,7 @@ mod tests {
             assert_eq!(asked(path).await, expected, "{path}");
         }
         let deletion = changing("src/a/one.rs", b"delete", Capability::WorkspaceDelete);
-        let answer = approvals.ask(deletion, &slots, storing(Ok(()))).await;
+        let answer = approvals.ask(deletion, &permits, storing(Ok(()))).await;
         assert_eq!((answer, person.asked.load(Ordering::Relaxed)), (Ok(yes.into()), 6));
     }
 
@@ -713,12 +713,12 @@ mod tests {
     async fn yes_for_exactly_this_is_for_the_same_act() {
         let (person, approvals) = approvals(Approval::Exact);
         for (act, asked) in [(b"act", 1), (b"act", 1), (b"aga", 2)] {
-            let answer = approvals.ask(writing("a/b", act), &QuestionSlots::default(), storing(Ok(()))).await;
+            let answer = approvals.ask(writing("a/b", act), &QuestionPermits::default(), storing(Ok(()))).await;
             assert_eq!(answer, Ok(Approval::Exact.into()));
             assert_eq!(person.asked.load(Ordering::Relaxed), asked, "{act:?}");
         }
         // The file contains the contents that the act wrote.
-        let again = approvals.ask(writing("a/b", b"again"), &QuestionSlots::default(), storing(Ok(()))).await;
+        let again = approvals.ask(writing("a/b", b"again"), &QuestionPermits::default(), storing(Ok(()))).await;
         assert_eq!((again, person.asked.load(Ordering::Relaxed)), (Ok(Approval::Exact.into()), 2));
     }
 }

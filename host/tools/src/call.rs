@@ -244,7 +244,7 @@ mod tests {
             let found = ResolvedTool::find(asker, &snapshot, &[], &[], name);
             found.map(|tool| tool.full_name().to_owned()).map_err(|error| (error.code(), error.to_string()))
         };
-        let refused = (Code::SkillNotForModels, "skill 'deploy' is for people.".to_owned());
+        let refused = (Code::SkillNotForModels, "skill 'deploy' can only be invoked by a user.".to_owned());
         let person = Asker::Person(PrincipalId::LOCAL);
         assert_eq!(find(&person, "deploy__run"), Ok("deploy__run".to_owned()));
         for model in

@@ -108,7 +108,7 @@ pub async fn describe_component(sandbox: &Arc<Sandbox>, digest: Digest, bytes: V
 /// Returns the problem of a blocked component, which has no tools.
 pub fn blocked_problem(component: &Digest) -> Problem {
     let message = format!(
-        "The component is blocked, so that it was not asked for its tools. To lift it: patchbay plugin unblock {component}"
+        "The component is blocked, so its tools are unknown. To unblock it: patchbay plugin unblock {component}"
     );
     Problem::new(Code::Blocked, message)
 }

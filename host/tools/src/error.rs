@@ -14,7 +14,7 @@ pub enum ToolError {
     #[error("tool '{}' not found{}.", text::excerpt(.0, 80), not_found_in(.0))]
     NotFound(String),
     /// The skill of the tool is only for people, and a model called it.
-    #[error("skill '{0}' is for people.")]
+    #[error("skill '{0}' can only be invoked by a user.")]
     NotForModels(Name),
     /// The input does not satisfy the tool's schema.
     #[error("input for '{tool}' is invalid: {problem}.")]

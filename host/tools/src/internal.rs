@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::{
     ProviderMove, Question, QuestionSubject, ToolError,
-    approval::{QuestionSlots, StoredGrant},
+    approval::{QuestionPermits, StoredGrant},
     record::{CallRecord, JournalName},
 };
 
@@ -82,7 +82,7 @@ pub struct InternalCall<'a> {
 #[derive(Clone, Copy)]
 pub struct PersonAccess<'a> {
     pub(crate) record: &'a CallRecord,
-    pub(crate) slots: &'a QuestionSlots,
+    pub(crate) slots: &'a QuestionPermits,
 }
 
 impl PersonAccess<'_> {

@@ -102,7 +102,7 @@ pub use tape::{CallEnd, CallEndFailure, CallTape};
 pub use terminal_command::TerminalCommand;
 pub use tool_index::SearchedTools;
 
-use approval::QuestionSlots;
+use approval::QuestionPermits;
 use linked::LinkedSkills;
 use ready_cache::ReadyCache;
 use skill_files::SkillFilesCache;
@@ -132,7 +132,7 @@ pub struct Tools {
     skill_files_cache: SkillFilesCache,
     workspaces: Workspaces,
     linked: LinkedSkills,
-    question_slots: QuestionSlots,
+    question_permits: QuestionPermits,
     tool_index: ToolIndexCache,
     interposer: Option<Arc<dyn Interposer>>,
 }
@@ -161,7 +161,7 @@ impl Tools {
             skill_files_cache: SkillFilesCache::default(),
             workspaces: Workspaces::default(),
             linked: LinkedSkills::default(),
-            question_slots: QuestionSlots::default(),
+            question_permits: QuestionPermits::default(),
             tool_index: ToolIndexCache::default(),
             interposer: None,
         }

@@ -81,7 +81,7 @@ pub struct OutsideCall<'a> {
 /// On which terms a person allows a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallTerms {
-    /// What the person should know, a line each, the most important first.
+    /// Facts for the user, one line each, the most important first.
     pub notes: Vec<String>,
     /// Whether a yes is for this call alone, and earlier answers do not allow it.
     pub only_once: bool,
@@ -273,7 +273,7 @@ pub enum OutsideError {
     #[error("the answer is invalid: {0}")]
     InvalidAnswer(String),
     /// The call exceeded its time.
-    #[error("the call ran over its time of {limit_ms} ms ({key})")]
+    #[error("call exceeded its time limit of {limit_ms} ms ({key})")]
     Time {
         /// The limit in milliseconds.
         limit_ms: u128,

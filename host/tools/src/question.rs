@@ -93,7 +93,7 @@ pub struct CalledTool {
     pub digest: Digest,
     /// Whether its source marks it as destructive.
     pub is_destructive: bool,
-    /// What the person should know before all else.
+    /// The most important facts for the user.
     pub notes: Vec<String>,
     /// Whether [`Approval::Always`] is for this input alone.
     pub only_this_input: bool,

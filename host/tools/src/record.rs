@@ -19,7 +19,7 @@ use tokio::sync::watch;
 use crate::{
     Approval, Approvals, CallContext, CallEnd, CallEndFailure, CallTape, PersonAnswer, Question, ResolvedTool,
     ToolError, ToolInvocation,
-    approval::{NoQuestionRoom, QuestionSlots, StoredGrant},
+    approval::{NoQuestionPermit, QuestionPermits, StoredGrant},
     call::SkillTool,
     internal,
     question::ApprovalScope,
@@ -45,7 +45,7 @@ pub(crate) struct CallRecord {
     /// Records the call's inputs; empty if the call is not recorded.
     tape: OnceLock<Arc<dyn CallTape>>,
     /// The first capability that no person could be asked for, and why.
-    unasked: OnceLock<(Capability, NoQuestionRoom)>,
+    unasked: OnceLock<(Capability, NoQuestionPermit)>,
 }
 
 /// The call has not requested any effect.
@@ -181,14 +181,14 @@ impl CallRecord {
     /// same tool or capability again, whatever the input, and withdraw the open questions about it: the answer is no.
     ///
     /// # Errors
-    /// Every failure is reported as [`NoQuestionRoom`].
+    /// Every failure is reported as [`NoQuestionPermit`].
     pub(crate) async fn ask(
         &self,
         approvals: &Approvals,
         question: Question,
-        slots: &QuestionSlots,
+        slots: &QuestionPermits,
         grant: StoredGrant,
-    ) -> Result<PersonAnswer, NoQuestionRoom> {
+    ) -> Result<PersonAnswer, NoQuestionPermit> {
         let outermost = self.outermost();
         let refused = outermost.refused.get_or_init(|| watch::Sender::new(BTreeSet::new()));
         let scope = question.subject.scope();
@@ -207,7 +207,7 @@ impl CallRecord {
     }
 
     /// Notes that no person could be asked for `capability`.
-    pub(crate) fn note_unasked(&self, capability: &Capability, why: NoQuestionRoom) {
+    pub(crate) fn note_unasked(&self, capability: &Capability, why: NoQuestionPermit) {
         // A later one changes nothing.
         let _ = self.unasked.set((capability.clone(), why));
     }

@@ -30,7 +30,7 @@ impl Tools {
             let running = RunningCall::new(record);
             let finished = match call.tool {
                 ResolvedTool::Internal(tool) => {
-                    let person = PersonAccess { record: running.record(), slots: &self.question_slots };
+                    let person = PersonAccess { record: running.record(), slots: &self.question_permits };
                     let call = InternalCall { id, input: call.input, row: call.row, person };
                     Box::pin(internal::run(tool, call)).await
                 }

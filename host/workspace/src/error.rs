@@ -57,7 +57,7 @@ pub enum FileError {
         count: usize,
     },
     /// No file at this path, or a directory of the path is missing.
-    #[error("there is no '{path}' in the workspace; list the files to see what there is")]
+    #[error("'{path}' not found in the workspace; list the files to see what exists")]
     NotFound {
         /// The path, relative to the root of the workspace.
         path: String,
@@ -142,7 +142,7 @@ pub enum FileError {
         path: String,
     },
     /// The system denied access.
-    #[error("the system does not let this process use '{path}'; its owner and permissions decide")]
+    #[error("permission denied: '{path}' (check its owner and mode)")]
     Refused {
         /// The path, relative to the root of the workspace.
         path: String,

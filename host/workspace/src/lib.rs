@@ -15,7 +15,7 @@
 //! - [`is_repository`] and [`git_head`] tell which branch or commit of a git repository is checked out.
 //! - [`resolved_path`] resolves the links in a path that may not exist yet.
 //! - [`open_regular_file`] and [`open_file_below`] open files for the host itself and never block on a pipe.
-//! - [`FileEntry`]: one entry of a listing. [`FilePlace`]: a file that an editor may read or write. [`ExistingFile`]: a file
+//! - [`FileEntry`]: one entry of a listing. [`CheckedFile`]: a file that an editor may read or write. [`ExistingFile`]: a file
 //!   before a change.
 //! - [`FileError`]: why a call failed; [`FileError::kind`] is the error kind of the WIT contract.
 //!
@@ -175,7 +175,7 @@ pub struct FileEntry {
 
 /// A file that passed every check, for an editor that reads or writes it in place of this crate.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FilePlace {
+pub struct CheckedFile {
     /// The real path relative to the root; links are resolved.
     pub path: String,
     /// Size in bytes: of the file to read, or of the contents to write.
@@ -308,7 +308,7 @@ impl Workspace {
     /// Searches the paths of the files and directories that [`walk`](Self::walk) would list, without its limit of a page.
     ///
     /// # Errors
-    /// Those of [`search`](Self::search).
+    /// The same as [`search`](Self::search).
     pub fn find(&self, query: &NameQuery, bounds: &SearchBounds) -> Result<NameResults, FileError> {
         search::find(self, query, bounds)
     }
@@ -333,7 +333,7 @@ impl Workspace {
     /// replace or delete; `None` if there is none.
     ///
     /// # Errors
-    /// Those of [`write`](Self::write).
+    /// The same as [`write`](Self::write).
     pub fn before_change(&self, path: &str) -> Result<Option<FoundFile>, FileError> {
         write::before_change(self, path, limits::SHOWN_BYTES)
     }
@@ -341,7 +341,7 @@ impl Workspace {
     /// Like [`before_change`](Self::before_change), with the contents of files of at most [`limits::KEPT_BYTES`].
     ///
     /// # Errors
-    /// Those of [`write`](Self::write).
+    /// The same as [`write`](Self::write).
     pub fn before_change_whole(&self, path: &str) -> Result<Option<FoundFile>, FileError> {
         write::before_change(self, path, limits::KEPT_BYTES)
     }
@@ -350,7 +350,7 @@ impl Workspace {
     /// created with the permission bits `mode`.
     ///
     /// # Errors
-    /// Those of [`write`](Self::write).
+    /// The same as [`write`](Self::write).
     pub fn restore(&self, path: &str, contents: &[u8], mode: Option<u32>) -> Result<(), FileError> {
         write::restore(self, path, contents, mode)
     }
@@ -358,8 +358,8 @@ impl Workspace {
     /// Checks a read of `path` and returns the place of the file.
     ///
     /// # Errors
-    /// Those of [`read`](Self::read).
-    pub fn place_to_read(&self, path: &str) -> Result<FilePlace, FileError> {
+    /// The same as [`read`](Self::read).
+    pub fn place_to_read(&self, path: &str) -> Result<CheckedFile, FileError> {
         place::to_read(self, path)
     }
 
@@ -367,15 +367,15 @@ impl Workspace {
     /// a part of a git repository, which only [`write`](Self::write) writes safely.
     ///
     /// # Errors
-    /// Those of [`write`](Self::write).
-    pub fn place_to_write(&self, path: &str, size: usize) -> Result<Option<FilePlace>, FileError> {
+    /// The same as [`write`](Self::write).
+    pub fn place_to_write(&self, path: &str, size: usize) -> Result<Option<CheckedFile>, FileError> {
         place::to_write(self, path, size)
     }
 
     /// Deletes the regular file at `path`. Does not delete links and directories.
     ///
     /// # Errors
-    /// Those of [`write`](Self::write), and `not-found`.
+    /// The same as [`write`](Self::write), and `not-found`.
     pub fn delete(&self, path: &str) -> Result<(), FileError> {
         write::delete(self, path)
     }
@@ -386,7 +386,7 @@ impl Workspace {
     /// whose name begins with a dot.
     ///
     /// # Errors
-    /// Those of [`read`](Self::read), and [`FileError::LinkTarget`].
+    /// The same as [`read`](Self::read), and [`FileError::LinkTarget`].
     pub fn open_file(&self, path: &str) -> Result<(File, Metadata), FileError> {
         read::open_file(self, path)
     }
@@ -395,7 +395,7 @@ impl Workspace {
     /// `.gitignore` hides, even behind a link.
     ///
     /// # Errors
-    /// Those of [`open_file`](Self::open_file), and [`FileError::Ignored`].
+    /// The same as [`open_file`](Self::open_file), and [`FileError::Ignored`].
     pub fn open_listed_file(&self, path: &str) -> Result<(File, Metadata), FileError> {
         read::open_listed_file(self, path)
     }
@@ -403,7 +403,7 @@ impl Workspace {
     /// Opens the directory at `path` for the host itself. Follows links inside the workspace.
     ///
     /// # Errors
-    /// Those of [`read`](Self::read).
+    /// The same as [`read`](Self::read).
     pub fn open_folder(&self, path: &str) -> Result<Arc<Dir>, FileError> {
         resolve::follow_to_directory(self, RelPath::parse(path)?)
     }
@@ -413,7 +413,7 @@ impl Workspace {
     /// either; a secret such as `.env` must not be sent to a model.
     ///
     /// # Errors
-    /// Those of [`read`](Self::read); [`FileError::LinkTarget`]; [`FileError::TooLong`] for a
+    /// The same as [`read`](Self::read); [`FileError::LinkTarget`]; [`FileError::TooLong`] for a
     /// file of more than `max` bytes.
     pub fn read_rules(&self, path: &str, max: u64) -> Result<Vec<u8>, FileError> {
         read::read_rules(self, path, max)
@@ -439,7 +439,7 @@ pub fn open_regular_file(path: &Path) -> io::Result<(std::fs::File, Metadata)> {
 /// Opens the regular file at `path` below `folder` with the rules of [`Workspace::open_file`].
 ///
 /// # Errors
-/// Those of [`Workspace::open_file`].
+/// The same as [`Workspace::open_file`].
 pub fn open_file_below(folder: &Dir, path: &str) -> Result<(File, Metadata), FileError> {
     // Fast path: nearly always `path` is a single name and not a link.
     if !path.contains('/')

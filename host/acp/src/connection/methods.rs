@@ -15,7 +15,7 @@ use crate::{
     params::{ListSessions, LoadSession, NewSession, OfSession, Prompt, SetConfigOption},
     session::{Opening, SessionHandle, SessionTask, TITLE, option_kind},
 };
-use patchbay_jsonrpc::{LineRoom, Responder, RpcError, params_of};
+use patchbay_jsonrpc::{LinePermit, Responder, RpcError, params_of};
 
 /// Sessions on one page of `session/list`.
 const PAGE: usize = 50;
@@ -25,19 +25,19 @@ const OPTION_VALUE: usize = 1024;
 impl Connection {
     /// Calls a method. Slow methods run on a task. Work for a session's own task is passed to it before this returns,
     /// which keeps the messages of one session in order.
-    pub(super) async fn call(self: &Arc<Self>, responder: Responder, method: &str, line: Vec<u8>, room: LineRoom) {
+    pub(super) async fn call(self: &Arc<Self>, responder: Responder, method: &str, line: Vec<u8>, permit: LinePermit) {
         match method {
-            "session/new" => self.spawn(responder, line, room, Self::new_session),
-            "session/load" => self.spawn(responder, line, room, |connection, responder, params| {
+            "session/new" => self.spawn(responder, line, permit, Self::new_session),
+            "session/load" => self.spawn(responder, line, permit, |connection, responder, params| {
                 connection.open_session(responder, params, Opening::Load)
             }),
-            "session/resume" => self.spawn(responder, line, room, |connection, responder, params| {
+            "session/resume" => self.spawn(responder, line, permit, |connection, responder, params| {
                 connection.open_session(responder, params, Opening::Resume)
             }),
-            "session/list" => self.spawn(responder, line, room, async |connection, responder, params| {
+            "session/list" => self.spawn(responder, line, permit, async |connection, responder, params| {
                 responder.respond(connection.list(params).await).await;
             }),
-            "session/delete" => self.spawn(responder, line, room, Self::delete),
+            "session/delete" => self.spawn(responder, line, permit, Self::delete),
             "session/prompt" => match self
                 .check_draining()
                 .and_then(|()| self.with_session(&line, |params: &Prompt| &params.session_id))
@@ -46,7 +46,7 @@ impl Connection {
                     drop(line);
                     // An editor that started this process has no connection to lose.
                     let key = params.take_key().filter(|_| self.remote.is_some());
-                    handle.prompt(responder, params.prompt.0, key, room).await;
+                    handle.prompt(responder, params.prompt.0, key, permit).await;
                 }
                 Err(error) => responder.respond(Err(error)).await,
             },
@@ -70,7 +70,7 @@ impl Connection {
     }
 
     /// Runs a method on a task of its own, until the client gives up the request.
-    fn spawn<P, F, R>(self: &Arc<Self>, responder: Responder, line: Vec<u8>, room: LineRoom, run: F)
+    fn spawn<P, F, R>(self: &Arc<Self>, responder: Responder, line: Vec<u8>, permit: LinePermit, run: F)
     where
         P: DeserializeOwned + Send + 'static,
         F: FnOnce(Arc<Self>, Responder, P) -> R + Send + 'static,
@@ -82,7 +82,7 @@ impl Connection {
                 Ok(params) => params,
                 Err(error) => return responder.respond(Err(error)).await,
             };
-            drop((line, room));
+            drop((line, permit));
             let cancelled = responder.cancelled().clone();
             // A responder that is dropped answers that the request was cancelled.
             let _ = cancelled.run_until_cancelled(run(connection, responder, params)).await;
@@ -124,12 +124,12 @@ impl Connection {
         let opened = async {
             let workspace = self.workspace(&params.cwd)?;
             let servers = self.servers(params.mcp_servers)?;
-            let room = self.sessions.take_room()?;
+            let permit = self.sessions.take_permit()?;
             let seat = self.shared.create(&workspace, self.identity()).await.map_err(session_error)?;
-            Ok((seat, servers, room))
+            Ok((seat, servers, permit))
         };
         match opened.await {
-            Ok((seat, servers, room)) => self.start(seat, servers, Some(room), responder, Opening::New).await,
+            Ok((seat, servers, permit)) => self.start(seat, servers, Some(permit), responder, Opening::New).await,
             Err(error) => responder.respond(Err(error)).await,
         }
     }
@@ -143,16 +143,16 @@ impl Connection {
                 // The client has not waited for the answer to `session/close`.
                 handle.close().await;
             }
-            let room = match self.sessions.get(id) {
+            let permit = match self.sessions.get(id) {
                 Some(_) => None,
-                None => Some(self.sessions.take_room()?),
+                None => Some(self.sessions.take_permit()?),
             };
             self.check_workspace(id, &workspace).await?;
             let seat = self.shared.open(id, self.identity()).await.map_err(session_error)?;
-            Ok((seat, servers, room))
+            Ok((seat, servers, permit))
         };
         match opened.await {
-            Ok((seat, servers, room)) => self.start(seat, servers, room, responder, opening).await,
+            Ok((seat, servers, permit)) => self.start(seat, servers, permit, responder, opening).await,
             Err(error) => responder.respond(Err(error)).await,
         }
     }
@@ -162,7 +162,7 @@ impl Connection {
         &self,
         seat: Seat,
         servers: UsableServers,
-        room: Option<OwnedSemaphorePermit>,
+        permit: Option<OwnedSemaphorePermit>,
         responder: Responder,
         opening: Opening,
     ) {
@@ -172,7 +172,7 @@ impl Connection {
             session.connect_mcp(servers.used);
         }
         let capabilities = self.capabilities.lock().clone().unwrap_or_default();
-        let started = self.sessions.get_or_open(&session, room, || {
+        let started = self.sessions.get_or_open(&session, permit, || {
             SessionTask::new(seat, self.outbox.clone(), self.client.clone(), &capabilities)
         });
         let (handle, task) = match started {

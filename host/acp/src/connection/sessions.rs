@@ -18,45 +18,45 @@ const OPEN_SESSIONS: usize = 256;
 pub(crate) struct OpenSessions {
     entries: Arc<Mutex<HashMap<SessionId, SessionEntry>>>,
     /// A permit for each further session that the client may open.
-    room: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
 }
 
 struct SessionEntry {
     handle: SessionHandle,
     /// The session's part of the limit. `None` once the client has closed the session, or deletes it: it receives nothing more,
     /// but its task may still run.
-    room: Option<OwnedSemaphorePermit>,
+    permit: Option<OwnedSemaphorePermit>,
 }
 
 impl Default for OpenSessions {
     fn default() -> Self {
-        Self { entries: Arc::default(), room: Arc::new(Semaphore::new(OPEN_SESSIONS)) }
+        Self { entries: Arc::default(), permits: Arc::new(Semaphore::new(OPEN_SESSIONS)) }
     }
 }
 
 impl OpenSessions {
     pub(super) fn get(&self, id: SessionId) -> Option<SessionHandle> {
-        self.entries.lock().get(&id).filter(|entry| entry.room.is_some()).map(|entry| entry.handle.clone())
+        self.entries.lock().get(&id).filter(|entry| entry.permit.is_some()).map(|entry| entry.handle.clone())
     }
 
     /// Returns a session that is closing.
     pub(super) fn closing(&self, id: SessionId) -> Option<SessionHandle> {
-        self.entries.lock().get(&id).filter(|entry| entry.room.is_none()).map(|entry| entry.handle.clone())
+        self.entries.lock().get(&id).filter(|entry| entry.permit.is_none()).map(|entry| entry.handle.clone())
     }
 
-    /// Takes the room for a session that is about to be opened. Dropping it releases the room.
+    /// Takes the permit for a session that is about to be opened. Dropping it releases the permit.
     ///
     /// # Errors
     /// The client has as many sessions open or about to be opened as it may have.
-    pub(super) fn take_room(&self) -> Result<OwnedSemaphorePermit, RpcError> {
-        Arc::clone(&self.room).try_acquire_owned().map_err(|_| {
+    pub(super) fn take_permit(&self) -> Result<OwnedSemaphorePermit, RpcError> {
+        Arc::clone(&self.permits).try_acquire_owned().map_err(|_| {
             let message = format!("{OPEN_SESSIONS} sessions are open; close one with session/close.");
             RpcError::invalid_request(message)
         })
     }
 
     /// Returns the handle of a session that is open already. Otherwise `create` makes the handle and the task, which the caller
-    /// runs: a session has one task, because the task takes its questions. `room` is taken already, unless the session was
+    /// runs: a session has one task, because the task takes its questions. `permit` is taken already, unless the session was
     /// open when its request came.
     ///
     /// # Errors
@@ -64,7 +64,7 @@ impl OpenSessions {
     pub(super) fn get_or_open(
         &self,
         session: &Arc<Session>,
-        room: Option<OwnedSemaphorePermit>,
+        permit: Option<OwnedSemaphorePermit>,
         create: impl FnOnce() -> (SessionHandle, SessionTask),
     ) -> Result<(SessionHandle, Option<SessionTask>), RpcError> {
         let mut open = self.entries.lock();
@@ -72,9 +72,9 @@ impl OpenSessions {
         if let Some(entry) = open.get(&session.id()).filter(|entry| entry.handle.is_of(session)) {
             return Ok((entry.handle.clone(), None));
         }
-        let room = room.map_or_else(|| self.take_room(), Ok)?;
+        let permit = permit.map_or_else(|| self.take_permit(), Ok)?;
         let (handle, task) = create();
-        open.insert(session.id(), SessionEntry { handle: handle.clone(), room: Some(room) });
+        open.insert(session.id(), SessionEntry { handle: handle.clone(), permit: Some(permit) });
         Ok((handle, Some(task)))
     }
 
@@ -82,7 +82,7 @@ impl OpenSessions {
     pub(super) fn begin_close(&self, id: SessionId) -> Option<SessionHandle> {
         let mut open = self.entries.lock();
         let entry = open.get_mut(&id)?;
-        drop(entry.room.take()?);
+        drop(entry.permit.take()?);
         Some(entry.handle.clone())
     }
 

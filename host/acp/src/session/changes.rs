@@ -132,7 +132,7 @@ impl PatchHunk {
     }
 }
 
-/// Returns the files of a unified diff as the tool `patch` finds them. What the tool refuses is left out.
+/// Returns the files of a unified diff as the tool `patch` finds them. Changes that the tool would refuse are left out.
 fn patched_files(patch: &str) -> Vec<PatchedFile<'_>> {
     let lines: Vec<&str> = patch.lines().collect();
     let (mut files, mut at) = (Vec::new(), 0);

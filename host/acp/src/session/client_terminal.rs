@@ -202,7 +202,7 @@ impl OpenTerminal {
         tokio::time::timeout(ANSWER, self.request(method)).await.unwrap_or_else(|_| Err(late()))
     }
 
-    /// Releases the terminal. What the client answers changes nothing.
+    /// Releases the terminal. The client's response is ignored.
     async fn release(mut self) {
         let _ = self.request_in_time::<IgnoredAny>("terminal/release").await;
         self.is_open = false;

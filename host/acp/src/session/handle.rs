@@ -6,7 +6,7 @@ use patchbay_session::{OptionKind, Session};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::params::ContentBlock;
-use patchbay_jsonrpc::{LineRoom, Responder, RpcError};
+use patchbay_jsonrpc::{LinePermit, Responder, RpcError};
 
 /// Messages that wait for the task. A client that sends more waits.
 const WAITING: usize = 64;
@@ -25,8 +25,8 @@ pub(crate) enum Opening {
 pub(super) enum SessionMessage {
     /// The client opened the session; the task answers. With a line about each MCP server that is left out.
     Opened(Responder, Opening, Vec<String>),
-    /// A prompt with its key, and the room of its line, which is free once the prompt is submitted.
-    Prompt(Responder, Vec<ContentBlock>, Option<String>, LineRoom),
+    /// A prompt with its key, and the permit of its line, which is free once the prompt is submitted.
+    Prompt(Responder, Vec<ContentBlock>, Option<String>, LinePermit),
     /// An option gets another value.
     SetOption(Responder, OptionKind, String),
     /// Everything that runs is stopped.
@@ -58,9 +58,9 @@ impl SessionHandle {
         responder: Responder,
         blocks: Vec<ContentBlock>,
         key: Option<String>,
-        room: LineRoom,
+        permit: LinePermit,
     ) {
-        self.send(SessionMessage::Prompt(responder, blocks, key, room)).await;
+        self.send(SessionMessage::Prompt(responder, blocks, key, permit)).await;
     }
 
     /// Passes a new value of an option.

@@ -111,12 +111,12 @@ impl Stage {
     }
 
     /// Every answer from `bound_from` on was made with exactly this request's beginning.
-    fn check(&mut self, request: &CompletionRequest, answers: &[AnswerPlace], bound_from: usize) {
+    fn check(&mut self, request: &CompletionRequest, answers: &[AnswerPosition], bound_from: usize) {
         let answered: Vec<_> =
             (0..request.messages.len()).filter(|index| request.messages[*index].role == Role::Assistant).collect();
         for index in answered.into_iter().filter(|index| *index >= bound_from) {
             let places: Vec<_> = answers.iter().filter(|answer| answer.message == index).collect();
-            let [AnswerPlace { prefix: Some(prefix), .. }] = places[..] else { panic!("{places:?}") };
+            let [AnswerPosition { prefix: Some(prefix), .. }] = places[..] else { panic!("{places:?}") };
             let is_same = |made: &&CompletionRequest| {
                 made.system == request.system
                     && made.tools == request.tools

@@ -23,7 +23,7 @@ use patchbay_tools::{ApprovalSlot, Internal, InternalAnswer, InternalCall, Inter
 
 use self::Reply::{Breaks, BreaksOff, Calls, CutOff, Ends, Fails, Hangs, Refuses, Says, SaysAndCalls, TooLong};
 use super::*;
-use crate::{AgentPlace, AgentSettings, Chosen, Model, ModelOverride, Requests, ResultRoom, SessionLimits};
+use crate::{AgentContext, AgentSettings, Chosen, Model, ModelOverride, Requests, ResultRoom, SessionLimits};
 
 pub(crate) enum Reply {
     /// Streams this text as one block, a word at a time, and ends.
@@ -272,7 +272,7 @@ impl TestAgent {
         let script = ScriptedModel::new(does, about);
         let budget = TokenBudget::new(0, ceiling);
         let log = EventLog::new(hold.clone(), store.clone(), 0, budget, Broadcast::default());
-        let place = AgentPlace {
+        let place = AgentContext {
             hold,
             agent,
             ancestors: Vec::new(),

@@ -9,7 +9,7 @@ use patchbay_policy::{Capability, Root};
 /// The skill and the capabilities of grants
 #[derive(Args)]
 pub(crate) struct GrantTarget {
-    /// Where the skill comes from
+    /// The root that the skill comes from
     #[arg(long, value_enum, default_value_t = RootArgument::User)]
     root: RootArgument,
     /// The package that contains the skill
@@ -18,13 +18,13 @@ pub(crate) struct GrantTarget {
     /// The workspace, or the folder of --root extra [default: the current folder]
     #[arg(long, value_name = "DIR")]
     pub(crate) workspace: Option<PathBuf>,
-    /// Only in this workspace; without it, in every one
+    /// Grant only in this workspace [default: in all]
     #[arg(long = "in", value_name = "DIR")]
     pub(crate) place: Option<PathBuf>,
-    /// The skill
+    /// The name of the skill
     #[arg(value_name = "SKILL")]
     pub(crate) skill: Name,
-    /// The capabilities, such as kv; one or more
+    /// One or more capabilities, such as kv
     #[arg(value_name = "CAPABILITY", required = true)]
     pub(crate) capabilities: Vec<Capability>,
 }
@@ -61,15 +61,15 @@ pub(crate) enum GrantCommand {
     Add(GrantTarget),
     /// Remove grants
     Remove(GrantTarget),
-    /// Take back every answer 'always' to the question whether a tool of an MCP server or an editor may be called
+    /// Take back every 'always' answer for a tool of an MCP server or an editor
     Forget {
-        /// The tool's full name, as 'patchbay grant list' shows it
+        /// The full name of the tool, as 'patchbay grant list' shows it
         #[arg(value_name = "TOOL")]
         tool: String,
     },
     /// List all grants
     List {
-        /// Print only the commands that renew stale grants; the reasons go to standard error
+        /// Print only the commands that renew stale grants, with the reasons on standard error
         #[arg(long)]
         stale: bool,
     },
@@ -77,9 +77,9 @@ pub(crate) enum GrantCommand {
 
 #[derive(Subcommand)]
 pub(crate) enum PolicyCommand {
-    /// Print what would decide about a call, and why, without running it
+    /// Explain what would decide about a call, without running it
     Explain {
-        /// A tool by its full name, such as files__write, with its input if you like, or a line that begins with '/'
+        /// The full name of a tool, such as files__write, optionally with its input, or a line that begins with '/'
         #[arg(value_name = "CALL")]
         what: String,
         /// The mode of the session: ask, edits or plan [default: ask]
@@ -92,10 +92,10 @@ pub(crate) enum PolicyCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Check a file of cases, a JSON object on each line: call, capability, expect (allow, ask, deny), and mode. Exits with 1 if one is
-    /// not as expected
+    /// Check a file of cases, a JSON object on each line: call, capability, expect (allow, ask, deny), and mode. Exits with 1 if a case
+    /// is not as expected
     Test {
-        /// The file
+        /// The file with the cases
         #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
         file: PathBuf,
         /// The workspace [default: the current folder]
@@ -106,23 +106,23 @@ pub(crate) enum PolicyCommand {
 
 #[derive(Subcommand)]
 pub(crate) enum TrustCommand {
-    /// Let a workspace's skills and personas replace yours, and MCP servers start in it (in_workspace); with --write, only let
+    /// Let a workspace's skills and personas replace yours, and MCP servers with in_workspace start in it; with --write, only let
     /// skills write there
     Add {
-        /// The workspace
+        /// The workspace to trust
         #[arg(value_name = "DIR", default_value = ".")]
         workspace: PathBuf,
-        /// Let skills with the grant workspace-write also write AGENTS.md and similar files, and write in DIR if it is or
-        /// contains your home folder; everything else stays as it is
+        /// Let skills with the grant workspace-write also write AGENTS.md and similar files, and write in DIR even if it is or
+        /// contains your home folder; nothing else changes
         #[arg(long)]
         write: bool,
     },
     /// Remove both kinds of trust
     Remove {
-        /// The workspace
+        /// The workspace to stop trusting
         #[arg(value_name = "DIR", default_value = ".")]
         workspace: PathBuf,
     },
-    /// List the workspaces that are trusted
+    /// List trusted workspaces
     List,
 }

@@ -10,17 +10,17 @@ use super::{Arguments, SessionArguments};
 pub(crate) struct Exec {
     #[command(flatten)]
     pub(crate) session: SessionArguments,
-    /// Print JSON, one object a line: the session, then events, each with its agent, and a result after each line
+    /// Print one JSON object a line: the session, then events, each with its agent, and a result after each line
     #[arg(long)]
     pub(crate) json: bool,
-    /// Attach an image, a PDF or a text file to the first line, which must be a message; '-' attaches text from standard input; may be
-    /// given several times
+    /// Attach an image, a PDF or a text file to the first line, which must be a message; '-' attaches text from standard input; can be
+    /// repeated
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) attach: Vec<PathBuf>,
     /// Do not attach piped text to the first line
     #[arg(long)]
     no_stdin: bool,
-    /// Continue after a line that failed
+    /// Continue after a line fails
     #[arg(long)]
     pub(crate) keep_going: bool,
     /// Stop after this many seconds
@@ -29,7 +29,7 @@ pub(crate) struct Exec {
     /// The lines to run [default: the lines of standard input]
     #[arg(value_name = "LINE")]
     pub(crate) lines: Vec<String>,
-    /// Whether a user types the lines.
+    /// Whether a user types the lines at a prompt.
     #[arg(skip)]
     pub(crate) typed: bool,
     /// A line that runs before those that a user types.

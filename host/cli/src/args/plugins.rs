@@ -11,9 +11,9 @@ use patchbay_skill::Fingerprint;
 
 /// Call one tool of a plugin without installing it
 ///
-/// The tool runs in an empty home and an empty workspace, which are deleted afterwards, with the limits of config.toml. Of your home
-/// only compiled components are used. Nothing is granted but what --grant names; no key is there but those that --grant
-/// credential:NAME reads from the environment.
+/// The tool runs in an empty home and an empty workspace, which are deleted afterwards, with the limits of config.toml. Only compiled
+/// components of your home are used. The tool gets the capabilities that you name with --grant and no others; with --grant
+/// credential:NAME, the key is read from the environment.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     patchbay plugin call greet hello '{\"name\": \"Ada\"}'\n  \
@@ -23,22 +23,22 @@ pub(crate) struct PluginCall {
     /// A component, or a plugin's folder with its component
     #[arg(value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
     pub(crate) plugin: PathBuf,
-    /// The tool's name, as the component declares it
+    /// The name of the tool, as the component declares it
     #[arg(value_name = "TOOL")]
     pub(crate) tool: String,
     /// The input: a JSON object, or text if the tool requires one string and nothing else; - reads standard input [default: {}]
     #[arg(value_name = "INPUT")]
     pub(crate) input: Option<String>,
-    /// Grant a capability that the SKILL.md asks for, such as kv; may be given several times
+    /// Grant a capability that the SKILL.md asks for, such as kv; can be repeated
     #[arg(long, value_name = "CAP")]
     pub(crate) grant: Vec<Capability>,
-    /// Copy a file into the workspace, under its relative path; may be given several times
+    /// Copy a file into the workspace at its relative path; can be repeated
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub(crate) file: Vec<PathBuf>,
-    /// Attach a file to the call; may be given several times
+    /// Attach a file to the call; can be repeated
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub(crate) attach: Vec<PathBuf>,
-    /// Print one JSON object: the result, and what the call used, printed and was denied
+    /// Print one JSON object: the result, with the usage, output and denials of the call
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -255,7 +255,7 @@ pub(crate) struct PluginList {
     /// List the changes of packages instead: when, who, what
     #[arg(long)]
     pub(crate) changes: bool,
-    /// The workspace whose skills are listed, too [default: the current folder]
+    /// Also list the skills of this workspace [default: the current folder]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) workspace: Option<PathBuf>,
     /// Print one JSON object a line
@@ -263,8 +263,8 @@ pub(crate) struct PluginList {
     pub(crate) json: bool,
 }
 
-pub(crate) const BUILD_HELP: &str = "The language is that of the file found in the folder: Cargo.toml (Rust), skill.js, skill.ts, skill.py or skill.c, for a \
-provider also provider.js or provider.ts. SKILL.md and the skill's other files are embedded; sources and build folders are left out.";
+pub(crate) const BUILD_HELP: &str = "The language is detected by the file in the folder: Cargo.toml (Rust), skill.js, skill.ts, skill.py or skill.c; a \
+provider can also have provider.js or provider.ts. SKILL.md and the skill's other files are embedded, without sources and build folders.";
 
 /// Build a folder with sources into one component: a skill with its SKILL.md, or a provider's adapter
 ///
@@ -301,15 +301,15 @@ pub(crate) struct NewPlugin {
     /// The name of the plugin and of its folder
     #[arg(value_name = "NAME")]
     pub(crate) name: Name,
-    /// rust, js, ts, python, c, zig or go; without it, a terminal asks
+    /// rust, js, ts, python, c, zig or go [default: ask in a terminal]
     #[arg(long, value_name = "LANG")]
     pub(crate) lang: Option<Language>,
-    /// The kind of plugin
+    /// Whether to create a skill or a provider's adapter
     #[arg(long, value_name = "KIND", value_enum, default_value_t)]
     pub(crate) kind: PluginKindArgument,
 }
 
-/// The kind of a plugin.
+/// The kind of plugin that an author creates.
 #[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]
 pub(crate) enum PluginKindArgument {
     /// Tools and commands
@@ -321,7 +321,7 @@ pub(crate) enum PluginKindArgument {
 
 #[derive(Subcommand)]
 pub(crate) enum ToolsCommand {
-    /// Install the compilers of a language into the cache folder, in the versions that this Patchbay was tested with
+    /// Install the compilers of a language into the cache folder, in the versions that this release was tested with
     Install {
         /// js (also for ts), python or c
         #[arg(value_name = "LANG", value_parser = ["js", "ts", "python", "c"])]
@@ -332,9 +332,9 @@ pub(crate) enum ToolsCommand {
 /// Run the test cases of a plugin against its component, in the real sandbox
 ///
 /// The cases are the files fixtures/*.json of the plugin's folder, each with a tool's input, its grants, the answers to its host calls,
-/// and the expected result. Those of an adapter have a request, the API's answers, and the expected events. docs/fixtures.md describes
-/// them. Each case has an empty home and workspace of its own, the default limits, and no network: a host call without a recorded
-/// answer fails as not_recorded. Of your home only compiled components are used.
+/// and the expected result. Cases of an adapter have a request, the API's responses, and the expected events. docs/fixtures.md
+/// describes them. Each case has its own empty home and workspace, the default limits, and no network: a host call without a recorded
+/// answer fails with not_recorded. Only compiled components of your home are used.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     patchbay plugin test\n  \
@@ -346,15 +346,15 @@ pub(crate) struct PluginTest {
     /// A plugin's folder with its component, or a component
     #[arg(value_name = "DIR|FILE", default_value = ".", value_hint = ValueHint::AnyPath)]
     pub(crate) plugin: PathBuf,
-    /// Run only cases whose name or tool contains this text
+    /// Run only cases with this text in their name or tool
     #[arg(long, value_name = "TEXT")]
     pub(crate) filter: Option<String>,
-    /// Make what differs the expected result: shows each difference, and writes it into the fixture
+    /// Accept differences: show each one and write it into the fixture as the expected result
     ///
     /// Recorded host calls are not changed: a case whose host calls differ still fails.
     #[arg(long)]
     pub(crate) update: bool,
-    /// Check only the rules that hold for every plugin, and show all of them; fixtures are not needed
+    /// Check only the rules that hold for every plugin, and show all of them; needs no fixtures
     ///
     /// Without this option, the rules are checked together with the results unless --filter is given. The list of tools is valid and the
     /// same in fresh instances; input that a schema refuses is refused; the same input gives the same bytes in two fresh
@@ -362,16 +362,16 @@ pub(crate) struct PluginTest {
     /// control characters.
     #[arg(long, conflicts_with = "update")]
     pub(crate) conformance: bool,
-    /// Print one JSON object: each case with its differences, and how much of each limit it used
+    /// Print one JSON object: each case with its differences and its use of each limit
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 /// Work on a plugin: build it on each save, repeat the last call, and show what changed
 ///
-/// Type calls such as 'hello {"name": "Ada"}'. After a save, the last call is repeated in a fresh throw-away session, with the store and
-/// the files that it began with. If it sent requests other than GET, or used credentials, models or other tools, its recorded answers
-/// are used until you press Enter. Grants last until the command ends.
+/// Type calls such as 'hello {"name": "Ada"}'. After a save, the last call is repeated in a new temporary session, with the store and
+/// the files that it started with. If the call sent requests other than GET, or used credentials, models or other tools, its recorded
+/// answers are used until you press Enter. Grants last until the command ends.
 #[derive(Args)]
 #[command(after_help = "Lines that you can type:
   \
@@ -383,16 +383,16 @@ pub(crate) struct PluginTest {
   \
     help, quit")]
 pub(crate) struct PluginDev {
-    /// A plugin's folder, or a component that something else builds
+    /// The folder of a plugin, or a component that another tool builds
     #[arg(value_name = "DIR|FILE", default_value = ".", value_hint = ValueHint::AnyPath)]
     pub(crate) plugin: PathBuf,
-    /// Grant a capability that the SKILL.md asks for, without a question; may be given several times
+    /// Grant a capability that the SKILL.md asks for, instead of asking; can be repeated
     #[arg(long, value_name = "CAP")]
     pub(crate) grant: Vec<Capability>,
-    /// Copy a file into the workspace, under its relative path; may be given several times
+    /// Copy a file into the workspace at its relative path; can be repeated
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub(crate) file: Vec<PathBuf>,
-    /// Use this folder as the workspace: calls change its files
+    /// Use this folder as the workspace; calls change its files
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "file")]
     pub(crate) workspace: Option<PathBuf>,
 }

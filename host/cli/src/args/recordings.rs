@@ -6,19 +6,19 @@ use clap::{Args, Subcommand, ValueHint};
 
 #[derive(Subcommand)]
 pub(crate) enum JournalCommand {
-    /// Make a test of a recorded call, for 'patchbay plugin test'
+    /// Turn a recorded call into a test for 'patchbay plugin test'
     ///
     /// Calls are recorded with '--record', or with 'record = true' in the table 'sessions' of config.toml. The command lists the hosts, files
-    /// and bodies that the fixture contains, and writes it only with --out.
+    /// and bodies in the fixture, and writes it only with --out.
     #[command(
-        after_help = "Exit code 0: written or listed; 1: the call was not recorded, or the fixture contains what may be a secret."
+        after_help = "Exit code 0: written or listed; 1: the call was not recorded, or the fixture may contain a secret."
     )]
     Fixture(CallFixture),
 }
 
 #[derive(Args)]
 pub(crate) struct CallFixture {
-    /// The call: its number in 'patchbay journal', or a unique beginning of its id
+    /// The number of the call in 'patchbay journal', or a unique beginning of its id
     #[arg(value_name = "CALL")]
     pub(crate) call: String,
     #[command(flatten)]
@@ -27,7 +27,7 @@ pub(crate) struct CallFixture {
 
 #[derive(Args)]
 pub(crate) struct SessionFixtures {
-    /// The session's id, or a unique beginning of it
+    /// The session's id; a unique beginning is enough
     #[arg(value_name = "ID")]
     pub(crate) id: String,
     #[command(flatten)]
@@ -36,10 +36,10 @@ pub(crate) struct SessionFixtures {
 
 #[derive(Args)]
 pub(crate) struct FixtureOptions {
-    /// Write to this folder, such as the folder 'fixtures' of a plugin
+    /// Write the fixture to this folder, such as the folder 'fixtures' of a plugin
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) out: Option<PathBuf>,
-    /// Replace this text with 'x' characters; may be given several times
+    /// Replace this text with 'x' characters; can be repeated
     #[arg(long, value_name = "TEXT")]
     pub(crate) redact: Vec<String>,
 }

@@ -77,7 +77,7 @@ mod tests {
         }
     }
 
-    /// Both ends of each range are accepted, and the libraries build with them; nothing beyond them is accepted.
+    /// The declared ranges match the checks of the libraries: both ends of each range are accepted, and nothing beyond them.
     #[test]
     fn ends_of_each_range_are_accepted() {
         let schema = schema();

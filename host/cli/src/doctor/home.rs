@@ -22,11 +22,11 @@ use crate::{
     host_config, log,
 };
 
-/// A home that works.
+/// A home that can be used, with its settings.
 pub(super) struct OpenHome {
     pub(super) paths: Paths,
     pub(super) host: Arc<Host>,
-    /// A second copy of the settings; the host has taken the first.
+    /// A second copy of the settings; the host owns the first.
     pub(super) config: ConfigFile,
     /// The folders of `skill_roots`, absolute.
     pub(super) skill_roots: Vec<PathBuf>,
@@ -91,7 +91,7 @@ fn mend_folder(folders: &[&PathBuf]) -> String {
     "export PATCHBAY_HOME=/var/tmp/patchbay".to_owned()
 }
 
-/// Returns whether `folder` belongs to another user than the files of this process.
+/// Returns whether `folder` belongs to a different user than this process.
 #[cfg(unix)]
 fn is_foreign(folder: &Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;
@@ -104,13 +104,13 @@ fn is_foreign(_: &Path) -> bool {
     false
 }
 
-/// Reports the files of settings. Returns those of `config.toml` if they are valid.
+/// Reports the settings files. Returns the settings of `config.toml` if they are valid.
 fn settings(report: &mut DoctorReport, folder: &Path) -> Option<ConfigFile> {
     let (file, secrets) = (folder.join("config.toml"), folder.join("credentials.json"));
     let config = config::read(folder);
     let state = match (&config, fs::metadata(&file)) {
         (Err(_), _) => "invalid",
-        (Ok(_), Err(error)) if error.kind() == ErrorKind::NotFound => "not there; defaults apply",
+        (Ok(_), Err(error)) if error.kind() == ErrorKind::NotFound => "not found; using defaults",
         (Ok(_), _) => "valid",
     };
     let secrets_state = credentials_state(report, &secrets);
@@ -174,7 +174,7 @@ async fn databases(report: &mut DoctorReport, host: &Host, data: &Path) {
     report.section("Databases", facts);
 }
 
-/// Returns the command that moves a database away, so that the next start creates an empty one. Nothing is deleted.
+/// Returns the command that moves a database away, which makes the next start create an empty one. Nothing is deleted.
 fn set_aside(database: &Path) -> String {
     format!("mv {0} {0}.damaged", word(database))
 }

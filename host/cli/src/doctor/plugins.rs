@@ -1,4 +1,4 @@
-//! Checks of the plugins and what they need: skills, grants, providers, models, keys.
+//! Checks the plugins and their requirements: skills, grants, providers, models, keys.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -44,7 +44,7 @@ async fn skills(report: &mut DoctorReport, home: &OpenHome, workspace: &Path) {
             return;
         }
     };
-    // The snapshot has read the workspace, so that its path exists.
+    // The snapshot was built from the workspace, so its path exists.
     let path = workspace_path(workspace).unwrap_or_default();
     let is_trusted = home.host.store().is_trusted(&path).await.unwrap_or_default();
     let trust = if is_trusted { "trusted" } else { "not trusted" };
@@ -104,7 +104,7 @@ fn is_problem(code: Code) -> bool {
     )
 }
 
-/// Returns the command that mends a skill: its SKILL.md in the editor, or the inspection of its component.
+/// Returns the command that helps to fix a skill: its SKILL.md in the editor, or the inspection of its component.
 fn mend_skill(home: &OpenHome, workspace: &Path, diagnostic: &Diagnostic) -> String {
     let (own, of_workspace) = (home.paths.config.join("skills"), workspace.join(".patchbay/skills"));
     let name = Path::new(&diagnostic.name);
@@ -172,10 +172,7 @@ async fn models(report: &mut DoctorReport, home: &OpenHome, list: &[ProviderStat
         Ok(default) => {
             let model = default.choice.as_argument();
             if !default.configured {
-                report.advise(
-                    "No default model is set, so that an echo answers new sessions. Set default_model.",
-                    config,
-                );
+                report.advise("No default model is set, so new sessions use an echo. Set default_model.", config);
             } else if let Some(provider) =
                 list.iter().find(|provider| provider.name == default.choice.provider.as_str())
                 && provider.state == ProviderState::NeedsKey

@@ -24,7 +24,7 @@ pub(crate) struct Fact {
     value: Value,
 }
 
-/// What is wrong or could be better, and the command that changes it.
+/// A problem or an advice, with the command that resolves it.
 #[derive(Serialize)]
 struct Finding {
     what: String,
@@ -55,7 +55,7 @@ impl DoctorReport {
         self.sections.push(Section { title, facts });
     }
 
-    /// Adds a problem and the command that mends it.
+    /// Adds a problem and the command that fixes it.
     pub(crate) fn problem(&mut self, what: impl AsRef<str>, command: impl Into<String>) {
         self.problems.push(Finding::new(what.as_ref(), command.into()));
     }

@@ -1,4 +1,4 @@
-//! The MCP servers of `config.toml`: whether their programs are there. None of them is started.
+//! Checks that the programs of the MCP servers in `config.toml` exist. None of them is started.
 
 use patchbay_core::text;
 use patchbay_egress::find_program;
@@ -21,7 +21,7 @@ pub(super) fn check(report: &mut DoctorReport, home: &OpenHome) {
         };
         facts.push(Fact::with(name.as_str(), text, json!({"program": program, "found": found.is_some()})));
         if found.is_none() {
-            let what = format!("No absolute folder of PATH has the program of the MCP server '{name}'.");
+            let what = format!("The program of MCP server '{name}' was not found in any absolute folder of PATH.");
             report.problem(what, edit(&home.paths.config.join("config.toml")));
         }
     }

@@ -1,4 +1,4 @@
-//! Facts about the terminal: what decides how the front draws.
+//! Facts about the terminal that decide how the front draws.
 
 use std::{
     env,
@@ -12,7 +12,7 @@ use serde_json::json;
 use super::report::{DoctorReport, Fact};
 use crate::terminal::cage_program;
 
-/// Limit of characters of a shown variable.
+/// Length limit of a shown variable, in characters.
 const SHOWN: usize = 80;
 
 /// Reports which parts of the cage for programs this machine has.
@@ -30,7 +30,7 @@ pub(super) async fn check_cage(report: &mut DoctorReport) {
     };
     let fenced = match &support.gaps()[..] {
         [] => "yes".to_owned(),
-        gaps => format!("not wholly: programs {}", gaps.join(", ")),
+        gaps => format!("partial: programs {}", gaps.join(", ")),
     };
     let facts = vec![
         Fact::new("fenced", fenced),
@@ -72,7 +72,7 @@ pub(super) fn check(report: &mut DoctorReport) {
     let [(_, input), (_, output), _] = terminals;
     if input && output {
         if is_plain {
-            report.advise("TERM is not set or 'dumb': there is no line editor.", "export TERM=xterm-256color");
+            report.advise("TERM is not set or 'dumb': line editing is unavailable.", "export TERM=xterm-256color");
         }
         if !is_utf8 {
             report.advise("The locale is not UTF-8: some characters may be shown wrongly.", "export LANG=C.UTF-8");

@@ -1,4 +1,4 @@
-//! How the last turn of each agent ended, for the exit code of `exec` and the end of its lines.
+//! Remembers how the last turn of each agent ended, for the exit code of `exec` and the end of its lines.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ pub(super) struct LastTurns {
     ended: HashMap<AgentId, TurnResult>,
 }
 
-/// The result of a turn.
+/// How a turn of an agent ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TurnResult {
     Answered,

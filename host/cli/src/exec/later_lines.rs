@@ -10,7 +10,7 @@ use patchbay_session::check_queue_room;
 pub(super) struct LaterLines(VecDeque<String>);
 
 impl LaterLines {
-    /// Adds a line.
+    /// Adds a line at the end.
     ///
     /// # Errors
     /// The outcome of the line, if too many lines or bytes wait already. The line is dropped.
@@ -20,7 +20,7 @@ impl LaterLines {
         Ok(())
     }
 
-    /// Takes the first line.
+    /// Removes and returns the first line.
     pub(super) fn take_first(&mut self) -> Option<String> {
         self.0.pop_front()
     }

@@ -1,4 +1,4 @@
-//! The lines of `exec`: those of the command line, else those of standard input.
+//! The lines of `exec`, from the command line or else from standard input.
 
 use std::time::Instant;
 
@@ -10,16 +10,16 @@ use tokio::{
 
 use crate::{CliError, args::Exec};
 
-/// Lines that a user may type ahead. They are read at once, so that it is known when they came.
+/// Lines that a user may type ahead. They are read at once, because their time of arrival matters.
 const TYPED_AHEAD: usize = 1_000;
 
 pub(super) enum LineSource {
     Given(std::vec::IntoIter<String>),
-    /// Read by a task of its own.
+    /// Lines from standard input, which a separate task reads.
     Input(mpsc::Receiver<Result<TimedLine, CliError>>),
 }
 
-/// A line, and when it came.
+/// A line and the time when it was read.
 pub(super) struct TimedLine {
     pub(super) line: String,
     pub(super) at: Instant,
@@ -55,10 +55,10 @@ async fn read_input(lines: mpsc::Sender<Result<TimedLine, CliError>>) {
         let line = match input.read_until(b'\n', &mut bytes).await {
             Ok(0) => return,
             Ok(_) => String::from_utf8(bytes).map_err(|_| {
-                let message = "a line of standard input is not UTF-8; it and what follows was not run.";
+                let message = "a line of standard input is not UTF-8; neither it nor any later line was run.";
                 CliError::new(Code::ParseError, message)
             }),
-            Err(error) => Err(CliError::new(Code::Internal, format!("standard input cannot be read: {error}."))),
+            Err(error) => Err(CliError::new(Code::Internal, format!("cannot read standard input: {error}."))),
         };
         let failed = line.is_err();
         let at = Instant::now();

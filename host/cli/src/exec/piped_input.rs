@@ -17,9 +17,9 @@ use rustix::{
 
 use crate::out::note;
 
-/// The name of the attachment.
+/// The name of the attachment in the conversation.
 const NAME: &str = "standard input";
-/// Limit of the text in bytes; that of an attached text file.
+/// Limit of the text in bytes, the same as for an attached text file.
 const BYTES: u64 = 256 << 10;
 /// How long to wait for the first byte without `--attach -`, in seconds.
 const FIRST_BYTE: i64 = 1;
@@ -71,7 +71,7 @@ fn read_to_end() -> Result<NewAttachment, Outcome> {
         .lock()
         .take(BYTES + 1)
         .read_to_end(&mut bytes)
-        .map_err(|error| refused(format_args!("standard input cannot be read: {error}.")))?;
+        .map_err(|error| refused(format_args!("cannot read standard input: {error}.")))?;
     if bytes.len() as u64 > BYTES {
         return Err(refused(format_args!(
             "standard input has more than {} KiB; nothing was sent. Write it to a file and name the file in your message, or pass \
@@ -108,7 +108,7 @@ async fn on_a_thread<T: Send + 'static>(
     })
 }
 
-/// The pipe at standard input.
+/// The kind of pipe at standard input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pipe {
     /// Standard input is something else, such as a terminal, a file, or closed.

@@ -14,11 +14,11 @@ use serde_json::{Value, json};
 use super::EarlyEnd;
 use crate::{CliError, out::note};
 
-/// Limit of characters of another agent's answer or failure.
+/// Length limit of another agent's answer or failure, in characters.
 const FIRST_WORDS: usize = 80;
-/// Limit of characters of a tool's input or result.
+/// Length limit of a tool's input or result, in characters.
 const CALL: usize = 100;
-/// Limit of characters of a line that was not run.
+/// Length limit of a line that was not run, in characters.
 const KILLED_LINE: usize = 200;
 
 pub(super) struct Printer<W = io::Stdout> {
@@ -26,7 +26,7 @@ pub(super) struct Printer<W = io::Stdout> {
     json: bool,
     /// Whether a user reads the output at a prompt.
     typed: bool,
-    /// Whether the prompt stands on the current line.
+    /// Whether the prompt is on the current line.
     prompted: bool,
     /// Which text of the agent in view is printed.
     answers: AnswerFollower,
@@ -34,7 +34,7 @@ pub(super) struct Printer<W = io::Stdout> {
     moved: bool,
     /// The agent of the line that runs. The outcome of the line says how its turn ended.
     line_agent: Option<AgentId>,
-    /// Whether the last printed line has no line feed yet.
+    /// Whether the last printed line has no newline yet.
     open: bool,
     /// Whether a message was stored since the last `/quit`, which prints the session's id.
     conversation: bool,
@@ -69,8 +69,8 @@ impl<W: Write> Printer<W> {
         self.conversation
     }
 
-    /// Returns the agent in view if the view has moved since the last call. JSON has the events of all agents, so that nothing
-    /// depends on the view.
+    /// Returns the agent in view if the view has moved since the last call. JSON contains the events of all agents, so it does not
+    /// depend on the view.
     pub(super) fn moved_view(&mut self) -> Option<AgentId> {
         (std::mem::take(&mut self.moved) && !self.json).then_some(self.answers.view())
     }
@@ -119,7 +119,7 @@ impl<W: Write> Printer<W> {
         self.write("\n")
     }
 
-    /// Prints a line feed if the current line has none.
+    /// Prints a newline if the current line has none.
     pub(super) fn end_line(&mut self) -> Result<(), EarlyEnd> {
         if std::mem::take(&mut self.prompted) || self.open { self.write("\n") } else { Ok(()) }
     }
@@ -138,7 +138,7 @@ impl<W: Write> Printer<W> {
         self.open = last != '\n';
         self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush()).map_err(|error| match error.kind() {
             ErrorKind::BrokenPipe => EarlyEnd::ReaderGone,
-            _ => CliError::new(Code::FolderUnusable, format!("standard output cannot be written: {error}.")).into(),
+            _ => CliError::new(Code::FolderUnusable, format!("cannot write to standard output: {error}.")).into(),
         })
     }
 
@@ -163,7 +163,7 @@ impl<W: Write> Printer<W> {
         }
     }
 
-    /// Prints an event as text.
+    /// Prints an event as text, for readers.
     fn text(&mut self, event: Event) -> Result<(), EarlyEnd> {
         let followed = self.answers.follow(&event);
         self.answer(followed)?;
@@ -225,7 +225,7 @@ impl<W: Write> Printer<W> {
         if is_named { self.note(text) } else { self.note(&format!("{short}: {text}")) }
     }
 
-    /// Prints the calls of an answer.
+    /// Prints the tool calls of an answer.
     fn calls(&mut self, parts: &[AssistantPart]) -> Result<(), EarlyEnd> {
         parts.iter().filter_map(AssistantPart::tool_call).try_for_each(|call| {
             let (name, input) = (text::excerpt(&call.name, CALL), text::excerpt(&call.input, CALL));
@@ -284,7 +284,7 @@ impl<W: Write> Printer<W> {
     pub(super) fn outcome(&mut self, line: &str, outcome: &Outcome, latest: u64) -> Result<(), EarlyEnd> {
         let agent = self.line_agent.take().unwrap_or(self.answers.view());
         for killed in killed_lines(line, outcome) {
-            let text = format!("Not run, since its agent was killed: {}", text::excerpt(killed, KILLED_LINE));
+            let text = format!("Not run because its agent was killed: {}", text::excerpt(killed, KILLED_LINE));
             if self.json {
                 let notice = json!({"event": "notice", "text": text, "agent": agent.to_string(), "seq": latest});
                 self.object(&notice)?;

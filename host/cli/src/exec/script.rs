@@ -1,4 +1,4 @@
-//! Runs the lines of `exec` one after another, prints what the agents do meanwhile, and waits until all are idle.
+//! Runs the lines of `exec` one after another, prints the agents' events, and waits until all agents are idle.
 
 use std::{
     future::pending,
@@ -40,7 +40,7 @@ pub(super) struct ScriptRun {
     streams: bool,
     turns: LastTurns,
     lines: LineSource,
-    /// Lines that were typed while a question waited and are no answers.
+    /// Lines typed while a question waited that were not answers to it.
     later: LaterLines,
     /// The questions that the user answers by lines; `None` if no user types.
     questions: Option<LineQuestions>,
@@ -48,7 +48,7 @@ pub(super) struct ScriptRun {
     pub(super) programs: Option<Arc<Programs>>,
 }
 
-/// The end of a line that was submitted.
+/// The end of a submitted line.
 struct EndedLine {
     outcome: Outcome,
     /// Events to print after the outcome.
@@ -214,13 +214,13 @@ impl ScriptRun {
                     self.printer.refused(&full)?;
                 }
             }
-            // The end of the input: what waits is denied.
+            // The end of the input denies the waiting question.
             Meanwhile::Typed(None) => self.questions = None,
         }
         Ok(())
     }
 
-    /// Runs one line to its end: that of its own turn, if it begins one.
+    /// Runs one line until it ends; if it begins a turn, until the turn ends.
     async fn run_line(&mut self, line: String, attachments: Vec<NewAttachment>) -> Result<LineStatus, EarlyEnd> {
         self.printer.begin_line();
         let submitted = self.session.submit_input(LineInput {
@@ -305,7 +305,7 @@ impl ScriptRun {
         }
     }
 
-    /// Waits until every agent is idle or held, and prints what comes meanwhile.
+    /// Waits until every agent is idle or held, and prints events meanwhile.
     async fn wait_idle(&mut self) -> Result<(), EarlyEnd> {
         let session = Arc::clone(&self.session);
         let mut idle = std::pin::pin!(session.wait_idle());
@@ -350,7 +350,7 @@ impl ScriptRun {
     }
 }
 
-/// Returns what the questions have to say; never without a user.
+/// Returns the next text of the questions; pending forever without a user.
 async fn next_of(questions: &mut Option<LineQuestions>) -> String {
     match questions {
         Some(questions) => questions.next().await,
@@ -358,15 +358,15 @@ async fn next_of(questions: &mut Option<LineQuestions>) -> String {
     }
 }
 
-/// What comes from the user's side while lines run.
+/// Something from the user while lines run.
 enum Meanwhile {
-    /// The questions have something to say.
+    /// Text of a question to print.
     Said(String),
     /// A line, typed while a question waits; `None` at the end of the input.
     Typed(Option<TimedLine>),
 }
 
-/// Returns what comes next from the user's side; never without a user. Lines are read only while a question waits.
+/// Returns the next thing from the user; pending forever without one. Lines are read only while a question waits.
 async fn meanwhile(questions: &mut Option<LineQuestions>, lines: &mut LineSource) -> Result<Meanwhile, CliError> {
     let Some(questions) = questions else { return pending().await };
     if !questions.is_open() {
@@ -378,7 +378,7 @@ async fn meanwhile(questions: &mut Option<LineQuestions>, lines: &mut LineSource
     }
 }
 
-/// How a line ended.
+/// The result of a line, as far as it matters for the lines after it.
 enum LineStatus {
     Succeeded,
     Failed,

@@ -277,7 +277,7 @@ async fn granted(host: &Arc<Host>, identity: &Identity) -> Result<Vec<String>, C
     Ok(grants.into_iter().filter(is_valid).map(|grant| grant.capability).collect())
 }
 
-/// Prints what the skill asks for, and the command that grants what is not granted.
+/// Prints the capabilities that the skill asks for, and the command that grants the missing ones.
 fn print_requests(report: &InspectionReport, granted: &[String]) {
     let Some(manifest) = report.manifest.as_ref().filter(|manifest| !manifest.capabilities.is_empty()) else { return };
     say!("It asks for:");

@@ -1,4 +1,4 @@
-//! `patchbay plugin new`, `wit`, `bindings` and `tools install`: what an author needs before there is a component.
+//! `patchbay plugin new`, `wit`, `bindings` and `tools install`: the commands that an author needs before building.
 
 use std::{
     env,
@@ -20,7 +20,7 @@ use crate::{
     out::{note, say},
 };
 
-/// Returns the installed compilers of the home.
+/// Returns the compilers that are installed in the home.
 pub(super) fn toolchains() -> Result<Toolchains, CliError> {
     Ok(Toolchains::new(home::paths()?.cache.join("tools")))
 }
@@ -88,7 +88,7 @@ fn ask_language() -> Result<Language, CliError> {
     io::stdin()
         .lock()
         .read_line(&mut answer)
-        .map_err(|error| usage(format!("standard input cannot be read: {error}.")))?;
+        .map_err(|error| usage(format!("cannot read standard input: {error}.")))?;
     answer.trim().parse().map_err(|error| usage(format!("{error}.")))
 }
 
@@ -117,7 +117,7 @@ pub(super) fn install(word: &str) -> Result<ExitCode, CliError> {
     let folder = text::clean_line(&folder.to_string_lossy());
     match new {
         true => say!("Installed the {toolchain} compilers in {folder}."),
-        false => say!("The {toolchain} compilers are installed already, in {folder}."),
+        false => say!("The {toolchain} compilers are already installed in {folder}."),
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -27,7 +27,7 @@ use crate::{
     signals::SETTLING,
 };
 
-/// The parts that all calls share.
+/// State that all calls of a plugin share.
 pub(super) struct Bench {
     /// The user's home, which has compiled components and the list of blocked ones. A call sees nothing else of it.
     pub(super) home: HomeDirs,
@@ -60,7 +60,7 @@ pub(super) struct Trial {
     pub(super) skill: Skill,
 }
 
-/// How a call ended.
+/// The outcome of a call, with its recording.
 pub(super) struct CaseEnd {
     pub(super) outcome: Outcome,
     pub(super) actual: ActualOutcome,

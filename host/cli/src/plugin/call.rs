@@ -1,5 +1,5 @@
-//! `patchbay plugin call`: runs one tool of a plugin in a home of its own, which is deleted afterwards. The call takes the path of
-//! `/tool` in a session, so that it behaves as it will once the plugin is installed.
+//! `patchbay plugin call`: runs one tool of a plugin in a temporary home. The call takes the same path as `/tool` in a session and
+//! therefore behaves as it will once the plugin is installed.
 
 pub(super) mod denied;
 pub(super) mod printed;
@@ -32,14 +32,14 @@ use crate::{
 
 /// Exit code of wrong usage, as clap has it.
 const USAGE: u8 = 2;
-/// The most bytes of an input on standard input: those of a line of a session.
+/// The most bytes of an input on standard input, the same as for a line of a session.
 pub(super) const INPUT_BYTES: u64 = 1 << 20;
 /// The most journal rows that are read: the call, and those nested in it.
 pub(super) const CALLS: u32 = 100_000;
 
-/// Why the tool was not called.
+/// The reason why the tool was not called.
 pub(super) enum NotCalled {
-    /// The command line asks for something that is not there.
+    /// The command line names something that does not exist.
     Usage(CliError),
     Failed(CliError),
     /// A signal ended the command.
@@ -149,14 +149,14 @@ pub(super) async fn refuse_blocked(store: &Store, skill: &Skill) -> Result<(), N
     for digest in skill.component.into_iter().chain([skill.digest]) {
         if store.is_blocked(&digest).await? {
             let message =
-                format!("the component or its skill is blocked. To lift it: patchbay plugin unblock {digest}");
+                format!("the component or its skill is blocked. To unblock it: patchbay plugin unblock {digest}");
             return Err(CliError::new(Code::Blocked, message).into());
         }
     }
     Ok(())
 }
 
-/// Finds a tool by its bare or full name.
+/// Returns the tool with this bare or full name.
 pub(super) fn tool<'s>(skill: &'s Skill, name: &str) -> Result<&'s ToolSpec, NotCalled> {
     let bare = name.strip_prefix(skill.name.as_str()).and_then(|rest| rest.strip_prefix("__")).unwrap_or(name);
     skill.tool(bare).ok_or_else(|| {
@@ -174,9 +174,9 @@ pub(super) fn input(tool: &str, spec: &ToolSpec, given: Option<&str>) -> Result<
         None | Some("") => return Ok(Value::Object(Map::new())),
         Some("-") => {
             let stdin = std::io::stdin().lock().take(INPUT_BYTES + 1).read_to_string(&mut read);
-            stdin.map_err(|error| usage(format!("standard input cannot be read: {error}.")))?;
+            stdin.map_err(|error| usage(format!("cannot read standard input: {error}.")))?;
             if read.len() as u64 > INPUT_BYTES {
-                return Err(usage(format!("the input has more than {INPUT_BYTES} bytes.")));
+                return Err(usage(format!("the input exceeds {INPUT_BYTES} bytes.")));
             }
             read.trim()
         }

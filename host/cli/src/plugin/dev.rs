@@ -149,8 +149,8 @@ impl<'a> Development<'a> {
         let start = Instant::now();
         match self.watch.exceeded() {
             Some(most) if !self.is_unwatched => note(&format!(
-                "note: saved files are not noticed, because {} has more than {} files. Move what does not belong to the \
-                 plugin out of it.",
+                "note: saves are not noticed because {} has more than {} files. Move files that are not part of the plugin \
+                 elsewhere.",
                 patchbay_core::text::clean_line(&self.arguments.plugin.to_string_lossy()),
                 patchbay_core::text::with_commas(most as u64)
             )),

@@ -160,7 +160,7 @@ fn provider_json(provider: &ProviderStatus) -> Value {
     })
 }
 
-/// Returns where a provider comes from, in the words of skills' roots where they have one.
+/// Returns the origin of a provider, with the same words as for skill roots where possible.
 fn source(provider: &ProviderStatus) -> &'static str {
     match &provider.source {
         ProviderSource::Bundled => "bundled",

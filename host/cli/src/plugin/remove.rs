@@ -95,7 +95,7 @@ async fn remove_skill(host: &Arc<Host>, home: &HomeDirs, name: &Name, data: bool
     let granted: Vec<String> = of_skill.map(|grant| quoted(&grant.capability).into_owned()).collect();
     if !granted.is_empty() {
         say!(
-            "Its grants stay, for these files alone. To remove them: patchbay grant remove {name} {}",
+            "Its grants are kept, for these files only. To remove them: patchbay grant remove {name} {}",
             granted.join(" ")
         );
     }

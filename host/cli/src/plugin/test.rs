@@ -72,7 +72,7 @@ async fn tested(test: &PluginTest) -> Result<TestReport, NotCalled> {
     let style = if test.json { Style::Silent } else { Style::of_standard_error() };
     let tested = TestedPlugin::open(&located, style)?;
     let mut report = PrintedReport::new(test, &located);
-    // Some cases alone don't show what the plugin needs.
+    // A few cases don't show all needs of the plugin.
     let mut rules = match test.conformance || filter.is_none() {
         true => Some(Conformance::new(&tested, &located).await?),
         false => None,

@@ -28,7 +28,7 @@ pub(super) async fn run(
         let removed = host.remove_unused_sessions(before).await?;
         let open = match removed.open {
             0 => String::new(),
-            open => format!(" {} stayed: open in another process.", count(open, "old session")),
+            open => format!(" {} kept: open in another process.", count(open, "old session")),
         };
         say!("Removed {}.{open}", count(removed.removed, "session"));
     }

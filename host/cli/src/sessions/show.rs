@@ -100,7 +100,7 @@ fn inherited(agent: &AgentRow, json: bool) -> Option<String> {
             json!({"agent": agent.id, "parent": parent, "rewound": rewound, "fork_point": point}).to_string()
         }
         0 => format!("{from}, before its first message."),
-        point => format!("{from} after row {point}: it knows the conversation up to there."),
+        point => format!("{from} after row {point}: it knows the conversation up to that row."),
     })
 }
 

@@ -1,10 +1,10 @@
-//! A stored row of a conversation as text, cleaned. `sessions show` prints it.
+//! Formats a stored row of a conversation as clean text, for `sessions show`.
 
 use patchbay_core::{AssistantPart, AssistantRecord, Attachment, EventKind, MessageKind, notification_line, text};
 use patchbay_store::MessageRow;
 use serde_json::Value;
 
-/// Limit of characters of a tool's input and of its result.
+/// Length limit of a tool's input and of its result, in characters.
 const TOOL_WORDS: usize = 120;
 
 /// Returns whether a blank line comes before rows of this kind.

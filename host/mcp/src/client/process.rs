@@ -139,7 +139,7 @@ fn scrub_message(scrub: &Scrub, line: Vec<u8>) -> Vec<u8> {
     let Some(Value::Object(mut message)) = message else { return scrub.bytes(&line) };
     let mut has_secret = false;
     for (part, place) in
-        [("params", MessagePlace::Data), ("result", MessagePlace::Result), ("error", MessagePlace::Data)]
+        [("params", MessagePosition::Data), ("result", MessagePosition::Result), ("error", MessagePosition::Data)]
     {
         if let Some(value) = message.get_mut(part) {
             has_secret |= scrub_value(scrub, value, place);
@@ -186,7 +186,7 @@ const PROTOCOL_NAMES: [&str; 32] = [
 
 /// Where a value is in a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum MessagePlace {
+enum MessagePosition {
     Result,
     /// The list of tools in a result, or one of them.
     Tools,
@@ -194,7 +194,7 @@ enum MessagePlace {
     Data,
 }
 
-impl MessagePlace {
+impl MessagePosition {
     /// Returns the place of the member `name` of an object at this place.
     fn member(self, name: &str) -> Self {
         match (self, name) {
@@ -216,7 +216,7 @@ impl MessagePlace {
 }
 
 /// Removes secrets from all strings in `value` and from the names that do not stay at this place. Returns whether there was one.
-fn scrub_value(scrub: &Scrub, value: &mut Value, place: MessagePlace) -> bool {
+fn scrub_value(scrub: &Scrub, value: &mut Value, place: MessagePosition) -> bool {
     match value {
         Value::String(text) => {
             let clean = scrub.text(text);

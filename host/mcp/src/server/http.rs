@@ -111,9 +111,9 @@ impl HttpServer {
     }
 }
 
-/// Accepts a connection when there is a place for a request.
+/// Accepts a connection when there is a permit for a request.
 async fn accept(listener: &TcpListener, open: &Arc<OpenConnections>) -> Option<(TcpStream, Arc<OpenConnection>)> {
-    open.has_place().await;
+    open.has_permit().await;
     match listener.accept().await {
         Ok((stream, _)) => {
             // Head and body of an answer are written apart; the second packet would wait for the client's delayed acknowledgement

@@ -61,7 +61,7 @@ pub struct ModelInfo {
     pub levels: Vec<ThinkingLevel>,
 }
 
-/// What a completion needs besides its request.
+/// The context of a completion besides its request.
 struct PreparedRoute {
     entry: Arc<Entry>,
     route: Route,

@@ -165,7 +165,7 @@ async fn blocked_adapter_stops_immediately() {
     home.store.block(digest).await.unwrap();
     let (code, words) = resolved(&process, "zed:zed-1").await.unwrap_err();
     let expected =
-        format!("component {digest} of provider 'zed' is blocked. To lift it: patchbay plugin unblock {digest}");
+        format!("component {digest} of provider 'zed' is blocked. To unblock it: patchbay plugin unblock {digest}");
     assert_eq!((code, &words), (Code::Blocked, &expected));
     assert_eq!(process.explain("zed-1", &choice).await.unwrap_err().to_string(), expected);
     let shown = status(&process, "zed").await;

@@ -18,7 +18,7 @@ const PAGE: usize = 16 << 10;
 /// How long a program is watched before it goes on in the background: one that fails at once is reported at once.
 const FIRST: Duration = Duration::from_millis(500);
 
-/// What a tool does.
+/// The effect of a program tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ProgramJob {
     Run,
@@ -114,7 +114,7 @@ impl OutsideTool for ProgramTool {
     fn decision(&self) -> ToolDecision {
         match self.job {
             ProgramJob::Run => ToolDecision::Ask,
-            // They concern what the user has allowed.
+            // They concern things that the user has allowed.
             ProgramJob::Output | ProgramJob::Stop => ToolDecision::Allow,
         }
     }
@@ -206,7 +206,7 @@ async fn run(programs: &Arc<Programs>, call: &OutsideCall<'_>) -> Result<String,
     Ok(said)
 }
 
-/// Reports what a program prints, until the call ends. Never returns.
+/// Reports a program's output until the call ends. Never returns.
 async fn report(running: &patchbay_cage::RunningProgram, call: &OutsideCall<'_>) {
     let mut growth = running.growth();
     loop {

@@ -52,7 +52,7 @@ impl WatchedProgram {
                 }
             };
             let session = Arc::clone(&self.session);
-            // It publishes what it finds.
+            // It publishes its findings.
             self.changed().await;
             session.notify(&format!("Program {id} has ended: {}.", end_line(&end)));
         });

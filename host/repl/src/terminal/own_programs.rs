@@ -15,7 +15,7 @@ const LINES: usize = 40;
 /// Outputs that wait for the next message. Of more, the oldest are given up.
 const WAITING: usize = 8;
 
-/// What the user has started.
+/// The program that the user has started.
 pub(super) struct OwnPrograms {
     programs: Arc<Programs>,
     running: Option<OwnProgram>,

@@ -25,7 +25,7 @@ pub(super) enum Away {
     Editor,
 }
 
-/// What the front does after it was away.
+/// The next step of the front after it was suspended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AfterAway {
     GoOn,

@@ -34,10 +34,10 @@ pub enum Exceeded {
     #[error("the adapter used up its fuel of {0} units for one completion (exchange.fuel)")]
     Fuel(u64),
     /// Time of one step, in milliseconds.
-    #[error("the adapter ran over its time of {0} ms for one step (exchange.step_ms)")]
+    #[error("adapter exceeded its time limit of {0} ms for one step (exchange.step_ms)")]
     StepTime(u64),
     /// The limit for memory and tables.
-    #[error("the adapter wants {wanted} and may have {limit} (exchange.memory_bytes)")]
+    #[error("adapter needs {wanted}; the limit is {limit} (exchange.memory_bytes)")]
     Memory {
         /// The requested amount, with its unit.
         wanted: String,
@@ -51,7 +51,7 @@ pub enum Exceeded {
     #[error("the adapter gave more than {0} actions in one completion (exchange.actions)")]
     Actions(u32),
     /// The most bytes returned in one step.
-    #[error("the adapter handed over more than {0} bytes in one step (exchange.step_bytes)")]
+    #[error("adapter returned more than {0} bytes in one step (exchange.step_bytes)")]
     StepBytes(usize),
 }
 

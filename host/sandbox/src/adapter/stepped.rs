@@ -21,7 +21,7 @@ pub(super) struct SteppedInstance<G> {
     store: Store<GuestState>,
     left: RemainingBudgets,
     /// Released after the store is dropped: fields are dropped in order.
-    _slots: OwnedSemaphorePermit,
+    _permit: OwnedSemaphorePermit,
 }
 
 impl<G> SteppedInstance<G> {
@@ -33,7 +33,7 @@ impl<G> SteppedInstance<G> {
         log: Arc<dyn LogSink>,
         begin: impl AsyncFnOnce(&AdapterPre, AdapterGuest, &mut Store<GuestState>) -> wasmtime::Result<(G, Vec<A>)>,
     ) -> Result<(Self, Vec<A>), Failure> {
-        let slots = sandbox.slots(adapter.0.slots, 0).await?;
+        let permit = sandbox.slots(adapter.0.slots, 0).await?;
         let mut left = RemainingBudgets::new(budgets);
         let bytes = budgets.step_bytes;
         let budget = Budget { output_bytes: bytes, host_call_bytes: bytes, ..Budget::whole(&sandbox.limits) };
@@ -43,7 +43,7 @@ impl<G> SteppedInstance<G> {
         let begun = sandbox.run(&adapter.0, &mut store, work).await;
         let (guest, actions) = begun.map_err(|failure| left.name(failure))?;
         close_step(&store, &mut left, fuel, actions.len())?;
-        Ok((Self { guest: Some(guest), store, left, _slots: slots }, actions))
+        Ok((Self { guest: Some(guest), store, left, _permit: permit }, actions))
     }
 
     /// Does the next step by `call`.

@@ -130,7 +130,7 @@ impl Sandbox {
     /// Compiles an adapter, as [`Sandbox::load`] does a skill's component.
     ///
     /// # Errors
-    /// Those of [`Sandbox::load`].
+    /// The same as [`Sandbox::load`].
     pub async fn load_adapter(self: &Arc<Self>, digest: Digest, bytes: Vec<u8>) -> Result<Arc<LoadedAdapter>, Failure> {
         self.adapters.get(digest, async { Ok(LoadedAdapter(self.ready(digest, bytes.into()).await?)) }).await
     }

@@ -418,8 +418,7 @@ fn failure_of_a_nested_call_names_its_share() {
     let over = [spent.check_host_calls(&nested), spent.output(51, &nested)];
     let over = over.map(|failed| failed.map_err(|failure| (failure.code(), failure.to_string())).unwrap_err());
     let calls = "the call made more than 70 host calls (limits.host_calls), its share of what its caller had left";
-    let bytes =
-        "the component handed over more than 50 bytes (limits.output_bytes), its share of what its caller had left";
+    let bytes = "component returned more than 50 bytes (limits.output_bytes), its share of what its caller had left";
     assert_eq!(over, [(Code::LimitHostCalls, calls.to_owned()), (Code::LimitOutput, bytes.to_owned())]);
 }
 
@@ -929,6 +928,6 @@ fn call_with_inference_has_extra_time() {
     drop(pause);
     assert_eq!(
         asking.late().to_string(),
-        "the call ran over its time of 61000 ms (limits.time_ms with limits.inference_ms)"
+        "call exceeded its time limit of 61000 ms (limits.time_ms with limits.inference_ms)"
     );
 }

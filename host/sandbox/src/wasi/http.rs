@@ -31,14 +31,14 @@ pub(super) struct Hooks {
     budget: Budget,
     /// Counts bodies until the guest has read them.
     memory: Arc<Memory>,
-    request_slots: Arc<Semaphore>,
+    request_permits: Arc<Semaphore>,
 }
 
 impl Hooks {
     pub(super) fn new(state: &GuestState) -> Self {
         let memory = Arc::clone(state.limiter.memory());
-        let request_slots = Arc::new(Semaphore::new(AT_ONCE));
-        Self { access: state.access.clone(), budget: state.budget.clone(), memory, request_slots }
+        let request_permits = Arc::new(Semaphore::new(AT_ONCE));
+        Self { access: state.access.clone(), budget: state.budget.clone(), memory, request_permits }
     }
 }
 
@@ -61,14 +61,14 @@ impl WasiHttpHooks for Hooks {
         _: Box<dyn Future<Output = Result<(), Error>> + Send>,
     ) -> Box<dyn Future<Output = SendResult> + Send> {
         let (access, budget) = (self.access.clone(), self.budget.clone());
-        let (memory, request_slots) = (Arc::clone(&self.memory), Arc::clone(&self.request_slots));
+        let (memory, request_permits) = (Arc::clone(&self.memory), Arc::clone(&self.request_permits));
         Box::new(async move {
             // The permit is checked first: without it, no byte of the body is read, and buffered bytes are freed.
             let access = access.ok_or(Error::HttpRequestDenied)?;
             let (parts, streamed) = request.into_parts();
             let mut request = head(&parts)?;
             let permits = capability::http::check(&access, &request, !streamed.is_end_stream()).await.map_err(error)?;
-            let _slot = request_slots.acquire().await;
+            let _slot = request_permits.acquire().await;
             let mut body = memory.reserve();
             request.body = read(streamed, &budget, &mut body).await?;
             request.timeout = timeout(&budget, options.as_ref());

@@ -19,7 +19,7 @@ use super::{
     context::{LineContext, LineEntry, stopped},
     input::{LineInput, UsedMemory},
     moves::{AfterMove, BehindMove, NotNow},
-    order::{CommandKind, CommandPlace},
+    order::{CommandKind, OrderedCommand},
     queue::{Arrival, Entered},
     submitted::Submitted,
     typed::{TypedCommand, TypedLine},
@@ -193,7 +193,7 @@ impl Session {
         };
         let is_ordered = matches!((&accepted, &entry), (Accepted::Command(_), LineEntry::Direct));
         let place = kind.filter(|_| is_ordered).map(|kind| self.order.enter(agent.id(), id, kind));
-        let waits_for = place.as_ref().and_then(CommandPlace::before);
+        let waits_for = place.as_ref().and_then(OrderedCommand::before);
         let busy = (!matches!(entry, LineEntry::Waits(_))).then_some(busy);
         let mut context = self.context(id, input.text, agent, state);
         (context.new_attachments, context.file_memory) = (input.attachments, file_memory);

@@ -16,7 +16,7 @@ use super::{
     capture::CaptureTicket,
     client::LineClient,
     input::{NewAttachment, UsedMemory, on_a_thread, refused},
-    order::CommandPlace,
+    order::OrderedCommand,
     queue::{JoiningLine, LineTurn, WaitingTurn},
 };
 use crate::{Session, session::SessionState};
@@ -55,7 +55,7 @@ pub(crate) struct LineContext {
     /// The line's place among the lines that begin, end or may be captured.
     pub(super) capture: Option<CaptureTicket>,
     /// The line's place among the commands of the agent; `None` for a line that waits for none.
-    pub(super) place: Option<Arc<CommandPlace>>,
+    pub(super) place: Option<Arc<OrderedCommand>>,
     /// Says that the attached files are not used; `None` once it was said.
     pub(super) unused_files: Option<String>,
     /// The client that submitted the line.

@@ -83,7 +83,7 @@ impl NewAttachment {
         }
         if attachment.media_type == TEXT_MEDIA && attachment.content.len() > TEXT_BYTES {
             let message = format_args!(
-                "'{name}' has {}; a text may have {} KiB. Name it in your message, so that the model reads it with a tool.",
+                "'{name}' has {}; the limit for text is {} KiB. Name it in your message to let the model read it with a tool.",
                 text::size(attachment.content.len() as u64),
                 TEXT_BYTES >> 10
             );

@@ -45,7 +45,7 @@ pub(crate) struct CommandOrder {
 
 /// The place of one command. Dropping it lets the next command of the agent run.
 #[derive(Debug)]
-pub(crate) struct CommandPlace {
+pub(crate) struct OrderedCommand {
     order: Arc<CommandOrder>,
     agent: AgentId,
     line: LineId,
@@ -55,23 +55,23 @@ pub(crate) struct CommandPlace {
 
 impl CommandOrder {
     /// Enters a command of `agent` behind those that have not ended.
-    pub(crate) fn enter(self: &Arc<Self>, agent: AgentId, line: LineId, kind: CommandKind) -> CommandPlace {
+    pub(crate) fn enter(self: &Arc<Self>, agent: AgentId, line: LineId, kind: CommandKind) -> OrderedCommand {
         let mut commands = self.commands.lock();
         let of_agent = commands.entry(agent).or_default();
         let before = of_agent.iter().rev().find(|(_, earlier)| kind.waits_for(*earlier)).map(|(line, _)| *line);
         of_agent.push_back((line, kind));
         drop(commands);
-        CommandPlace { order: Arc::clone(self), agent, line, kind, before }
+        OrderedCommand { order: Arc::clone(self), agent, line, kind, before }
     }
 
-    fn is_reached(&self, CommandPlace { agent, line, kind, .. }: &CommandPlace) -> bool {
+    fn is_reached(&self, OrderedCommand { agent, line, kind, .. }: &OrderedCommand) -> bool {
         let commands = self.commands.lock();
         let earlier = commands.get(agent).into_iter().flatten().take_while(|(entered, _)| entered != line);
         !earlier.into_iter().any(|(_, earlier)| kind.waits_for(*earlier))
     }
 }
 
-impl CommandPlace {
+impl OrderedCommand {
     /// Returns the last command that this one waits for; `None` if there is none.
     pub(crate) fn before(&self) -> Option<LineId> {
         self.before
@@ -92,7 +92,7 @@ impl CommandPlace {
     }
 }
 
-impl Drop for CommandPlace {
+impl Drop for OrderedCommand {
     fn drop(&mut self) {
         let mut commands = self.order.commands.lock();
         if let Some(of_agent) = commands.get_mut(&self.agent) {
@@ -118,7 +118,7 @@ mod tests {
     const A: AgentId = AgentId::from_bytes([1; 16]);
     const B: AgentId = AgentId::from_bytes([2; 16]);
 
-    fn is_reached(place: &CommandPlace) -> bool {
+    fn is_reached(place: &OrderedCommand) -> bool {
         pin!(place.reached()).poll(&mut Context::from_waker(Waker::noop())).is_ready()
     }
 
@@ -144,7 +144,7 @@ mod tests {
         let kinds = [Calls, Shows, Changes, Shows, Calls, Overtakes];
         let places: Vec<_> =
             (1..).zip(kinds).map(|(line, kind)| order.enter(A, LineId::from_bytes([line; 16]), kind)).collect();
-        let reached = |places: &[CommandPlace]| places.iter().map(is_reached).collect::<Vec<_>>();
+        let reached = |places: &[OrderedCommand]| places.iter().map(is_reached).collect::<Vec<_>>();
         assert_eq!(reached(&places), [true, true, false, false, false, true]);
         let before: Vec<_> = places.iter().map(|place| place.before().map(|line| line.as_bytes()[0])).collect();
         assert_eq!(before, [None, None, Some(1), Some(3), Some(3), None]);

@@ -29,7 +29,7 @@ pub struct AgentInfo {
     pub in_view: bool,
     /// Whether the agent is alive or was killed.
     pub alive: bool,
-    /// What the agent is doing now.
+    /// The current activity of the agent.
     pub state: AgentState,
     /// How long it has done that: since its turn began, since its question was asked, or since its last message was stored. `None`
     /// if it has no message, and for a dead agent.

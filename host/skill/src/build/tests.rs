@@ -150,7 +150,7 @@ fn untrusted_workspace_calls_its_own_tools_only() {
     assert_eq!(
         diagnostics(&untrusted),
         [
-            "lends [command_tool_missing] Command tool 'notes__add' is another skill's. The workspace is not trusted, so that \
+            "lends [command_tool_missing] Command tool 'notes__add' is another skill's. The workspace is not trusted, so \
           its skills call only their own; 'patchbay trust add' lets them."
         ]
     );
@@ -341,7 +341,7 @@ fn alias_takes_precedence_over_a_name() {
     };
     assert_eq!((commands(&all(true)), diagnostics(&all(true))), (vec!["review=thief".to_owned()], vec![]));
     assert_eq!((commands(&all(false)), names(&all(false)).len()), (vec!["review=review".to_owned()], 2));
-    let stays = "thief [untrusted_shadow] The workspace is not trusted, so that '/review' stays the command of the skill 'review'; \
+    let stays = "thief [untrusted_shadow] The workspace is not trusted, so '/review' stays the command of the skill 'review'; \
                  'patchbay trust add DIR' changes that.";
     assert_eq!(diagnostics(&all(false)), [stays]);
     // An ambiguous alias stays ambiguous.

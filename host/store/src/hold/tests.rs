@@ -6,7 +6,7 @@ use patchbay_core::{AgentId, CallId, LineId, MessageKind, PrincipalId, SessionId
 
 use super::*;
 use crate::{
-    KvPlace, KvScope, KvStore, KvStoreError, NewMessage, PartialPiece, QueueRow, SessionChange,
+    KvOwner, KvScope, KvStore, KvStoreError, NewMessage, PartialPiece, QueueRow, SessionChange,
     testing::{TestTree, letter, message, new_agent, new_session, new_store},
 };
 
@@ -126,8 +126,8 @@ async fn token_counts_stop_at_the_largest_integer() {
 async fn session_state_needs_the_current_hold() {
     let TestTree { home, store, hold: old, .. } = TestTree::new().await;
     let kv = KvStore::open(home.path(), store.clone()).unwrap();
-    let scope = |place| KvScope { root: "user", workspace: String::new(), skill: "notes".to_owned(), place };
-    let of = |hold: &Hold| scope(KvPlace::Session(hold.clone()));
+    let scope = |owner| KvScope { root: "user", workspace: String::new(), skill: "notes".to_owned(), owner };
+    let of = |hold: &Hold| scope(KvOwner::Session(hold.clone()));
     kv.put(of(&old), "k".to_owned(), b"1".to_vec(), None).await.unwrap();
     let new = store.hold(old.session()).await.unwrap();
     for refused in [
@@ -139,7 +139,7 @@ async fn session_state_needs_the_current_hold() {
     assert_eq!(kv.get(&of(&new), "k").await.unwrap().unwrap().value, b"1");
     assert!(kv.delete(of(&new), "k".to_owned()).await.unwrap());
     // Other state does not belong to the session.
-    kv.put(scope(KvPlace::User(PrincipalId::LOCAL)), "k".to_owned(), b"3".to_vec(), None).await.unwrap();
+    kv.put(scope(KvOwner::User(PrincipalId::LOCAL)), "k".to_owned(), b"3".to_vec(), None).await.unwrap();
 }
 
 #[tokio::test]

@@ -167,7 +167,7 @@ impl Tools {
         let answer = {
             // The caller's clock waits for the user.
             let _paused = budget.map(|budget| budget.clock.pause());
-            record.ask(approvals, question, &self.question_slots, grant).await
+            record.ask(approvals, question, &self.question_permits, grant).await
         };
         let answer = answer.map_err(|no_room| ToolError::Failure {
             tool: name.to_owned(),

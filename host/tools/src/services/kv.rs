@@ -1,22 +1,22 @@
 //! The `kv` capability over the store, scoped to one skill, session and workspace.
 use patchbay_sandbox::{Kv, KvEntry, KvError, KvFuture, Scope};
-use patchbay_store::{KvPlace, KvScope, KvStoreError};
+use patchbay_store::{KvOwner, KvScope, KvStoreError};
 
 use super::CallServices;
 
 impl CallServices {
     fn scope(&self, scope: Scope) -> KvScope {
         let context = &self.record.context;
-        let place = match scope {
-            Scope::Session => KvPlace::Session(context.hold.clone()),
-            Scope::Workspace => KvPlace::Workspace(context.workspace.clone()),
-            Scope::User => KvPlace::User(context.principal.clone()),
+        let owner = match scope {
+            Scope::Session => KvOwner::Session(context.hold.clone()),
+            Scope::Workspace => KvOwner::Workspace(context.workspace.clone()),
+            Scope::User => KvOwner::User(context.principal.clone()),
         };
         KvScope {
             root: self.owner.root.as_str(),
             workspace: self.owner.workspace.clone(),
             skill: self.owner.name.to_string(),
-            place,
+            owner,
         }
     }
 }

@@ -20,25 +20,25 @@ struct OrderedCalls {
 }
 
 /// The place of a call in the order, until it is dropped.
-pub(super) struct NestedPlace {
+pub(super) struct OrderedCall {
     order: NestedOrder,
     number: u64,
 }
 
 impl NestedOrder {
-    /// Adds a call behind all others. It counts as one that changes files until [`NestedPlace::turn`] is called.
-    pub(super) fn enter(&self) -> NestedPlace {
+    /// Adds a call behind all others. It counts as one that changes files until [`OrderedCall::turn`] is called.
+    pub(super) fn enter(&self) -> OrderedCall {
         let mut number = 0;
         self.0.send_modify(|calls| {
             number = calls.next;
             calls.next += 1;
             calls.open.insert(number, true);
         });
-        NestedPlace { order: self.clone(), number }
+        OrderedCall { order: self.clone(), number }
     }
 }
 
-impl NestedPlace {
+impl OrderedCall {
     /// Waits until the call may run: at once, or if it `changes_files`, after all such calls before it have ended.
     pub(super) async fn turn(&self, changes_files: bool) {
         if !changes_files {
@@ -54,7 +54,7 @@ impl NestedPlace {
     }
 }
 
-impl Drop for NestedPlace {
+impl Drop for OrderedCall {
     fn drop(&mut self) {
         self.order.0.send_modify(|calls| {
             calls.open.remove(&self.number);
@@ -68,7 +68,7 @@ mod tests {
 
     use super::*;
 
-    fn may_run(place: &NestedPlace, changes_files: bool) -> bool {
+    fn may_run(place: &OrderedCall, changes_files: bool) -> bool {
         place.turn(changes_files).now_or_never().is_some()
     }
 

@@ -83,7 +83,7 @@ impl CallServices {
             let question = self.question(skill, capability, &offered, act, &permits, &granted_for).await?;
             let shown = question.subject.shown_digest();
             let grant = self.stored_grant(skill.digest, granted_for, &offered);
-            let asked = self.record.ask(approvals, question, &self.tools.question_slots, grant).await;
+            let asked = self.record.ask(approvals, question, &self.tools.question_permits, grant).await;
             let PersonAnswer { approval, said, client } = match asked {
                 Ok(answer) => answer,
                 Err(no_room) => {

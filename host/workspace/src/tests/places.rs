@@ -3,10 +3,10 @@
 use std::fs;
 
 use super::Fixture;
-use crate::{FilePlace, limits};
+use crate::{CheckedFile, limits};
 
-fn place(path: &str, size: u64) -> FilePlace {
-    FilePlace { path: path.to_owned(), size, is_text: true }
+fn place(path: &str, size: u64) -> CheckedFile {
+    CheckedFile { path: path.to_owned(), size, is_text: true }
 }
 
 #[test]
@@ -18,7 +18,7 @@ fn place_to_read_is_the_real_file() {
     let read = |path| fixture.workspace.place_to_read(path);
     assert_eq!(read("src/a.txt").unwrap(), place("src/a.txt", 4));
     assert_eq!(read("link").unwrap(), place("src/a.txt", 4));
-    assert_eq!(read("b").unwrap(), FilePlace { is_text: false, ..place("b", 7) });
+    assert_eq!(read("b").unwrap(), CheckedFile { is_text: false, ..place("b", 7) });
 }
 
 #[test]

@@ -28,7 +28,7 @@ fn unreadable_paths_have_their_error_kind() {
     assert_eq!(kind(fixture.workspace.read("a/b.txt", 0, limits::READ_BYTES + 1)), "too-large");
     assert_eq!(
         fixture.read("a/c").unwrap_err().to_string(),
-        "there is no 'a/c' in the workspace; list the files to see what there is"
+        "'a/c' not found in the workspace; list the files to see what exists"
     );
     assert_eq!(fixture.read("a").unwrap_err().to_string(), "'a' is a directory; give the path of a file in it");
 }

@@ -7,7 +7,7 @@ use patchbay_fixture::FileTree;
 
 use crate::CliError;
 
-/// The most files that a case may leave, and the most bytes of them.
+/// The most files that a case may leave, and their total size in bytes.
 const FILES: usize = 10_000;
 const BYTES: u64 = 64 << 20;
 

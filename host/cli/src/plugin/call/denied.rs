@@ -1,4 +1,4 @@
-//! Answers each question with no, and notes what was asked for. `call` prints it.
+//! Answers every question with no, and records the denied acts, which `call` prints.
 
 use std::{future::ready, pin::Pin};
 
@@ -23,7 +23,7 @@ pub(in crate::plugin) struct Denied {
 pub(in crate::plugin) struct DenyingApprover(Mutex<Vec<Denied>>);
 
 impl DenyingApprover {
-    /// Returns what was denied, in order.
+    /// Returns the denied acts in their order.
     pub(in crate::plugin) fn take(&self) -> Vec<Denied> {
         std::mem::take(&mut self.0.lock())
     }

@@ -11,11 +11,11 @@ use tracing_subscriber::{
     util::SubscriberInitExt as _,
 };
 
-/// The most lines that are kept, and the most bytes of them.
+/// The most lines that are kept, and their total size in bytes.
 const LINES: usize = 10_000;
 const BYTES: usize = 4 << 20;
 
-/// A line of the plugin.
+/// A line that the plugin logged or printed.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub(in crate::plugin) struct PrintedLine {
     /// `debug`, `info`, `warn` or `error`.
@@ -23,7 +23,7 @@ pub(in crate::plugin) struct PrintedLine {
     pub(in crate::plugin) text: String,
 }
 
-/// The lines so far.
+/// The lines collected so far.
 #[derive(Clone, Default)]
 pub(in crate::plugin) struct PrintedLines(Arc<Mutex<CollectedLines>>);
 
@@ -42,13 +42,13 @@ impl PrintedLines {
         lines
     }
 
-    /// Returns the lines, and forgets them.
+    /// Removes and returns the collected lines.
     pub(in crate::plugin) fn take(&self) -> Vec<PrintedLine> {
         std::mem::take(&mut *self.0.lock()).lines
     }
 }
 
-/// Replaces places in a bundle by those of its sources, and removes lines that only the runtime understands.
+/// Maps positions in a bundle to its sources, and removes lines that only the runtime understands.
 pub(super) fn translate(lines: &mut Vec<PrintedLine>, mut translated: impl FnMut(Vec<String>) -> Vec<String>) {
     let is_place = |line: &PrintedLine| line.text.contains(BUNDLE) || line.text.trim_start().starts_with("at ");
     lines.retain_mut(|line| {

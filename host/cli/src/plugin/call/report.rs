@@ -13,7 +13,7 @@ use crate::out::{note, say};
 /// The result of `plugin call`, as `--json` prints it.
 #[derive(Debug, Serialize)]
 pub(in crate::plugin) struct CallReport {
-    /// The tool's full name.
+    /// The full name of the tool, `SKILL__TOOL`.
     tool: String,
     status: Status,
     code: &'static str,
@@ -21,7 +21,7 @@ pub(in crate::plugin) struct CallReport {
     message: String,
     /// The parts of the result; `null` if the call failed.
     content: Value,
-    /// The tool's own word for its failure.
+    /// The error code that the tool chose for its failure.
     kind: Value,
     usage: Option<CallUsage>,
     pub(in crate::plugin) printed: Vec<PrintedLine>,
@@ -30,7 +30,7 @@ pub(in crate::plugin) struct CallReport {
     calls: Vec<ReportedCall>,
     /// The files of the workspace that the call wrote or deleted.
     pub(in crate::plugin) changed_files: Vec<String>,
-    /// What the caller should know about the plugin.
+    /// Notes for the caller about the plugin.
     pub(in crate::plugin) notes: Vec<String>,
     /// The name of the skill, for commands.
     #[serde(skip)]
@@ -50,7 +50,7 @@ struct CallUsage {
     output_limit: usize,
 }
 
-/// A call that the tool made.
+/// A nested call that the tool made.
 #[derive(Debug, Serialize)]
 struct ReportedCall {
     tool: String,

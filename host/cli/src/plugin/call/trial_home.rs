@@ -30,9 +30,9 @@ const ALL: &[&str] =
 
 pub(in crate::plugin) struct TrialHome {
     folder: TempDir,
-    /// The plugin's name.
+    /// The name of the plugin.
     pub(in crate::plugin) name: Name,
-    /// What the caller should know about the plugin.
+    /// Notes for the caller about the plugin.
     pub(in crate::plugin) notes: Vec<String>,
     /// The files of the workspace before the call.
     before: BTreeMap<String, Digest>,
@@ -77,7 +77,7 @@ impl TrialHome {
                 fs::write(&skill_md, minimal_skill_md(name, grants)).map_err(CliError::io(&skill_md))?;
                 copy(component, &folder.join(format!("{name}.wasm")))?;
                 self.notes.push(format!(
-                    "{name} has no SKILL.md; for this call, one that asks for every capability took its place."
+                    "{name} has no SKILL.md; this call used a generated one that asks for every capability."
                 ));
             }
             PluginForm::Folder(_, None) => {
@@ -100,7 +100,7 @@ impl TrialHome {
         let to = self.workspace().join(short);
         if to.exists() {
             return Err(usage(format!(
-                "--file: there are two files for '{}'.",
+                "--file: two files would be written to '{}'.",
                 text::excerpt(&short.to_string_lossy(), 80)
             )));
         }
@@ -179,7 +179,7 @@ pub(in crate::plugin) fn read_file(path: &Path) -> Result<Vec<u8>, NotCalled> {
     let cannot = |error: std::io::Error| usage(format!("cannot read {}: {error}.", shown()));
     let metadata = fs::metadata(path).map_err(cannot)?;
     if !metadata.is_file() {
-        return Err(usage(format!("{} is not a regular file; name its files one by one.", shown())));
+        return Err(usage(format!("{} is not a regular file; pass each file by its own option.", shown())));
     }
     let mut content = Vec::new();
     File::open(path).and_then(|file| file.take(FILE_BYTES + 1).read_to_end(&mut content)).map_err(cannot)?;

@@ -9,7 +9,7 @@ use patchbay_sandbox::inspect;
 use patchbay_skill::Skill;
 use serde_json::{Map, Value};
 
-/// A loaded plugin.
+/// A plugin that was built and loaded.
 pub(super) struct LoadedPlugin {
     pub(super) skill: Skill,
     imports: Vec<String>,

@@ -1,4 +1,4 @@
-//! The lines that the author types.
+//! Lines that the author types in `plugin dev`.
 
 use std::io::{self, BufRead as _, Read as _};
 
@@ -26,7 +26,7 @@ pub(super) fn lines() -> mpsc::Receiver<String> {
     lines
 }
 
-/// A parsed line.
+/// A line of the author, parsed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum DevLine<'a> {
     /// Run the last call live.

@@ -19,9 +19,9 @@ use super::{
 };
 use crate::{CliError, args::PluginTest, compile::compiler, home::HomeDirs, plugin::call::NotCalled};
 
-/// Limit of the positions at which the bodies of one case are cut in two, evenly spread. Most answers have fewer bytes.
+/// The most positions, evenly spread, at which the bodies of one case are cut in two. Most answers have fewer bytes.
 const CUTS: usize = 10_000;
-/// Limit of the positions at which the connection breaks.
+/// The most positions at which the connection breaks.
 const BREAKS: usize = 200;
 
 /// An adapter under test.
@@ -67,12 +67,12 @@ pub(super) async fn test(
         return Ok(report.end());
     }
     let is_same = adapter.manifest == adapter.again;
-    let different = (!is_same).then(|| "a second instance describes itself in another way".to_owned());
+    let different = (!is_same).then(|| "a second instance describes itself differently".to_owned());
     report.add_rule("the manifest is the same in fresh instances", different.into_iter().collect());
     report.add_rule("a connection that breaks at any byte ends the answer, and what was emitted is kept", broken);
     report.add_rule("errors of the API have the kinds of the contract", adapter.failures().await);
     if written.is_none() {
-        report.note("there are no fixtures; only errors of the API were tried".to_owned());
+        report.note("no fixtures found; only API errors were tried".to_owned());
     }
     Ok(report.end())
 }
@@ -84,7 +84,7 @@ impl TestedAdapter {
         let bytes = std::fs::read(component).map_err(CliError::io(component))?;
         let digest = Digest::of(&bytes);
         if store.is_blocked(&digest).await? {
-            let message = format!("the component is blocked. To lift it: patchbay plugin unblock {digest}");
+            let message = format!("the component is blocked. To unblock it: patchbay plugin unblock {digest}");
             return Err(CliError::new(Code::Blocked, message).into());
         }
         let limits = ExchangeLimits::default();

@@ -84,7 +84,7 @@ impl Conformance {
 
     /// Calls each tool once, with an input that its schema allows.
     pub(super) async fn observe_examples(&mut self, tested: &TestedPlugin<'_>) -> Result<(), NotCalled> {
-        self.notes.push("there are no fixtures; each tool was called once, with a made-up input".to_owned());
+        self.notes.push("no fixtures found; each tool was called once with a generated input".to_owned());
         for tool in self.skill.tools.clone().iter() {
             let case = PreparedCase::unwritten(tool.name.as_str(), inputs::example(&tool.input_schema));
             let first = tested.run(&case).await?;
@@ -132,7 +132,7 @@ async fn same_tools(tested: &TestedPlugin<'_>, skill: &Skill) -> Result<Vec<Stri
     } else {
         let names = |skill: &Skill| skill.tools.iter().map(|tool| tool.name.to_string()).collect::<Vec<_>>().join(", ");
         vec![format!(
-            "a second instance lists other tools, or describes them in another way: first {}, then {}",
+            "a second instance lists other tools, or describes them differently: first {}, then {}",
             names(skill),
             names(&again)
         )]

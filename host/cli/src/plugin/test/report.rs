@@ -13,7 +13,7 @@ use crate::{
     plugin::call::{denied::Denied, printed::PrintedLine},
 };
 
-/// The most problems that a rule reports.
+/// The most problems that one rule reports.
 const PROBLEMS: usize = 20;
 /// The most printed lines that are shown of a failed case.
 const PRINTED: usize = 20;
@@ -29,11 +29,11 @@ pub(super) struct TestReport {
     /// Number of conformance rules that hold and are not listed as cases.
     rules: usize,
     cases: Vec<CaseReport>,
-    /// What the author should know about the plugin.
+    /// Notes for the author about the plugin.
     notes: Vec<String>,
 }
 
-/// One case.
+/// The result of one case, as `--json` prints it.
 #[derive(Debug, Serialize)]
 pub(super) struct CaseReport {
     /// The name, such as `fixtures/hello.json`.
@@ -46,23 +46,23 @@ pub(super) struct CaseReport {
     /// Why the case could not run; `null` if it ran.
     pub(super) problem: Option<String>,
     pub(super) differences: Vec<CaseDifference>,
-    /// How much of each limit it used; empty if it did not run.
+    /// Use of each limit; empty if the case did not run.
     pub(super) limits: Vec<LimitUse>,
     pub(super) printed: Vec<PrintedLine>,
     pub(super) denied: Vec<Denied>,
-    /// What it did.
+    /// The outcome of the run, which `--update` writes into the fixture.
     #[serde(skip)]
     pub(super) actual: Option<Box<ActualOutcome>>,
 }
 
-/// How a case ended.
+/// The outcome of a case that ran, or the reason why it did not.
 pub(super) enum CaseStatus {
     Ran(Box<ActualOutcome>),
-    /// It did not run, and why.
+    /// The case could not run; the reason.
     Refused(String),
 }
 
-/// How much a case used of one limit.
+/// A case's use of one limit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct LimitUse {
     /// The key in `[limits]` of `config.toml`.
@@ -227,7 +227,7 @@ impl PrintedReport {
         Self { report, is_json: test.json, shows_rules: test.conformance }
     }
 
-    /// Adds and prints a case.
+    /// Adds a case and prints its report.
     pub(super) fn add_case(&mut self, case: CaseReport) {
         if !self.is_json {
             case.lines().iter().for_each(|line| say!("{line}"));

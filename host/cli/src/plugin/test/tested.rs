@@ -27,7 +27,7 @@ impl<'a> TestedPlugin<'a> {
         Ok(Self { plugin, bench: Bench::open(style, false)? })
     }
 
-    /// Runs a case.
+    /// Runs a case in a temporary home.
     pub(super) async fn run(&self, case: &PreparedCase) -> Result<CaseReport, NotCalled> {
         match self.call(case).await {
             Ok(CaseEnd { actual, printed, denied, .. }) => {

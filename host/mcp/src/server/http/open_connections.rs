@@ -1,4 +1,4 @@
-//! The open connections. Slots are reserved for requests with the token. Programs and web pages without it cannot keep
+//! The open connections. Permits are reserved for requests with the token. Programs and web pages without it cannot keep
 //! clients out, however many connections they open.
 
 use std::{
@@ -30,8 +30,8 @@ pub struct ConnectionLimits {
 /// The connections of a server.
 pub struct OpenConnections {
     limits: ConnectionLimits,
-    /// The places of active requests.
-    places: Arc<Semaphore>,
+    /// The permits of active requests.
+    permits: Arc<Semaphore>,
     /// The connections without an active request, the longest idle first. Cancelling a token closes its connection.
     idle: Mutex<VecDeque<Arc<CancellationToken>>>,
 }
@@ -48,23 +48,23 @@ pub struct OpenConnection {
 pub struct ActiveRequest {
     connection: Arc<OpenConnection>,
     /// `None` only if the semaphore is closed, which never happens.
-    _place: Option<OwnedSemaphorePermit>,
+    _permit: Option<OwnedSemaphorePermit>,
 }
 
 impl OpenConnections {
     /// Returns a server's connections, of which none is open yet.
     pub fn new(limits: ConnectionLimits) -> Arc<Self> {
-        Arc::new(Self { limits, places: Arc::new(Semaphore::new(limits.active)), idle: Mutex::default() })
+        Arc::new(Self { limits, permits: Arc::new(Semaphore::new(limits.active)), idle: Mutex::default() })
     }
 
-    /// Waits until there is a place for a request.
-    pub async fn has_place(&self) {
-        drop(self.places.acquire().await);
+    /// Waits until there is a permit for a request.
+    pub async fn has_permit(&self) {
+        drop(self.permits.acquire().await);
     }
 
     /// Waits until no request is active.
     pub async fn all_idle(&self) {
-        drop(self.places.acquire_many(u32::try_from(self.limits.active).unwrap_or(u32::MAX)).await);
+        drop(self.permits.acquire_many(u32::try_from(self.limits.active).unwrap_or(u32::MAX)).await);
     }
 
     /// Adds a connection that was accepted.
@@ -77,7 +77,7 @@ impl OpenConnections {
 }
 
 impl OpenConnection {
-    /// Begins a request that passed the gate. Waits for a place.
+    /// Begins a request that passed the gate. Waits for a permit.
     pub async fn begin(self: Arc<Self>) -> ActiveRequest {
         self.end_idle();
         if self.closing.is_cancelled() {
@@ -85,8 +85,8 @@ impl OpenConnection {
             pending::<()>().await;
         }
         self.passed_gate.store(true, Ordering::Relaxed);
-        let place = Arc::clone(&self.all.places).acquire_owned().await.ok();
-        ActiveRequest { connection: self, _place: place }
+        let permit = Arc::clone(&self.all.permits).acquire_owned().await.ok();
+        ActiveRequest { connection: self, _permit: permit }
     }
 
     /// Waits until the connection is to be closed: for a new one, or because no request has passed the gate within `first_time`.
@@ -169,10 +169,10 @@ mod tests {
         for _ in 0..LIMITS.active {
             active.push(all.add().begin().await);
         }
-        assert!(all.has_place().now_or_never().is_none());
+        assert!(all.has_permit().now_or_never().is_none());
         assert!(all.add().begin().now_or_never().is_none());
         active.pop();
-        assert!(all.has_place().now_or_never().is_some());
+        assert!(all.has_permit().now_or_never().is_some());
     }
 
     #[tokio::test]

@@ -51,7 +51,7 @@ fn sizes_are_limited_each_and_together() {
     let whole = NewAttachment::new("a.pdf", image(most)).unwrap();
     let expected = "Error: 'a.pdf' has 10.5 MB; an attached file may have 10 MiB.";
     assert_eq!(message(NewAttachment::new("a.pdf", image(most + 1))), expected);
-    let expected = "Error: 'a.txt' has 262 KB; a text may have 256 KiB. Name it in your message, so that the model reads it \
+    let expected = "Error: 'a.txt' has 262 KB; the limit for text is 256 KiB. Name it in your message to let the model read it \
                     with a tool.";
     assert_eq!(message(NewAttachment::new("a.txt", vec![b'a'; TEXT_BYTES + 1])), expected);
     assert!(NewAttachment::new("a.txt", vec![b'a'; TEXT_BYTES]).is_ok());

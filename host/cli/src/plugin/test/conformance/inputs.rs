@@ -1,4 +1,4 @@
-//! Inputs that are made from a schema: one that it should allow, and some that it must refuse.
+//! Generates inputs from a schema: one that it should allow, and some that it must refuse.
 
 use serde_json::{Map, Value, json};
 
