@@ -110,7 +110,7 @@ fn crates_in_the_architecture_document_are_generated() {
     let mut crates = crates();
     crates.sort_by_key(|(name, _)| place(name));
     let mut floors = BTreeMap::<&str, usize>::new();
-    let mut rows = vec!["| crate | what it does |".to_owned(), "| --- | --- |".to_owned()];
+    let mut rows = vec!["| crate | purpose |".to_owned(), "| --- | --- |".to_owned()];
     for (name, dependencies) in crates.iter().rev() {
         let below = dependencies.iter().filter_map(|dependency| floors.get(dependency.strip_prefix("patchbay-")?));
         let floor = below.max().map_or(0, |highest| highest + 1);
