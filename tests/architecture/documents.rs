@@ -70,7 +70,7 @@ fn links_between_documents_lead_somewhere() {
     let folders = ["docs", "docs/decisions"].map(|folder| fs::read_dir(repository(folder)).unwrap());
     let documents = folders.into_iter().flatten().map(|entry| entry.unwrap().path());
     let mut documents: Vec<_> = documents.filter(|path| path.is_file()).collect();
-    documents.extend(["README.md", "CONTRIBUTING.md", "wit/README.md"].map(repository));
+    documents.extend(["README.md", "CONTRIBUTING.md", "SECURITY.md", "wit/README.md"].map(repository));
     documents.sort();
     let (mut links, mut broken) = (0, Vec::new());
     for document in &documents {

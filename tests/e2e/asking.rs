@@ -391,10 +391,10 @@ fn plain_lines_ask_and_are_answered_by_lines() {
     assert_eq!(terminal.wait_for_exit(), 0);
 }
 
-/// The session in the section "With a screen reader" of docs/using.md, line by line.
+/// The session in the section "With a screen reader" of docs/keys.md, line by line.
 #[test]
 fn session_of_the_guide_for_screen_readers_runs_as_printed() {
-    let page = std::fs::read_to_string(checkout().join("docs/using.md")).unwrap();
+    let page = std::fs::read_to_string(checkout().join("docs/keys.md")).unwrap();
     let section = page.split_once("### With a screen reader").unwrap().1;
     let session = section.split("```").nth(1).unwrap().trim();
     let patchbay = Patchbay::quick();

@@ -259,7 +259,8 @@ fn paste(patchbay: &Patchbay, names: &Names, line: &str) {
 #[test]
 fn documented_command_lines_work_in_a_shell() {
     let (patchbay, names) = shell_with_examples();
-    let documents = ["README.md", "docs/using.md", "docs/providers.md", "docs/operating.md"].map(blocks);
+    let documents =
+        ["README.md", "docs/using.md", "docs/scripts.md", "docs/providers.md", "docs/operating.md"].map(blocks);
     let shown: Vec<&String> =
         documents.iter().flatten().filter(|(of, _)| of.is_empty()).map(|(_, text)| text).collect();
     let starts = |line: &&str| line.starts_with("patchbay") || line.contains("| patchbay");
