@@ -1,4 +1,5 @@
-//! Checks that the sources read plainly: each file has a header, a type name occurs once in the host, and some words occur nowhere.
+//! Checks that the sources read plainly: each file has a header, a type name occurs once in the host, and patterns that readers
+//! stumble over are rare.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -7,14 +8,31 @@ use crate::repository;
 /// The folders that are searched. Their files are read by people.
 const FOLDERS: &[&str] = &["docs", "host", "plugins", "sdk", "tests", "wit"];
 /// Files beside these folders.
-const FILES: &[&str] = &["CHANGELOG.md", "CONTRIBUTING.md", "Makefile", "README.md"];
+const FILES: &[&str] = &["CHANGELOG.md", "CONTRIBUTING.md", "Makefile", "README.md", "SECURITY.md"];
 /// Folders with built or foreign files, by name, and released copies, which never change.
 const SKIPPED: &[&str] = &["target", "dist", "node_modules", ".tools", "recordings", "seeds", "frozen"];
 /// Endings of the searched files.
 const ENDINGS: &[&str] = &["rs", "md", "wit", "py", "js", "c", "toml", "Makefile"];
 
-/// Words that treat software as a person, or that readers of English as a second language stumble over.
-const BANNED: &[&str] = &["whoever", "whom", "lest", "anew", "comes to", "of who", "nobody", "somebody", "everybody"];
+/// Patterns that make a reader stumble in the middle of a sentence, and how many of them 1,000 lines of comments or of documents may
+/// have. `docs/style.md` suggests alternatives.
+const BUDGET: &[(&[&str], usize)] =
+    &[(&["so that"], 3), (&["what it", "what they", "what a", "what the"], 2), (&["that of", "those of"], 1)];
+
+/// A doc comment with fewer characters rarely says more than the name below it, and at most this many of 100 may be so short.
+const SHORT: usize = 25;
+const SHORT_PERCENT: usize = 2;
+
+/// Documents whose sentences come from comments, programs or commits.
+const GENERATED: &[&str] = &[
+    "CHANGELOG.md",
+    "docs/benchmarks.md",
+    "docs/config.md",
+    "docs/errors-for-authors.md",
+    "docs/limits.md",
+    "docs/terminal.md",
+    "docs/wit.md",
+];
 
 /// A file: its path in the repository, and its text.
 struct Source {
@@ -26,6 +44,34 @@ impl Source {
     /// Whether the file is Rust below `folder`.
     fn is_rust_in(&self, folder: &str) -> bool {
         self.path.starts_with(folder) && self.path.ends_with(".rs")
+    }
+
+    /// Returns each line, with its place.
+    fn numbered(&self) -> impl Iterator<Item = (String, &str)> {
+        self.text.lines().enumerate().map(|(number, line)| (format!("{}:{}", self.path, number + 1), line.trim()))
+    }
+
+    /// Returns each line that is a comment, without its slashes.
+    fn comments(&self) -> impl Iterator<Item = (String, &str)> {
+        self.numbered().filter_map(|(place, line)| {
+            let text = line.strip_prefix("//")?;
+            Some((place, text.strip_prefix(['/', '!']).unwrap_or(text).trim()))
+        })
+    }
+
+    /// Returns each doc comment of an item, joined to one line, with the place of its first line.
+    fn doc_comments(&self) -> Vec<(String, String)> {
+        let (mut comments, mut is_open) = (Vec::<(String, String)>::new(), false);
+        for (place, line) in self.numbered() {
+            let text = line.strip_prefix("///").map(str::trim);
+            match (text, comments.last_mut().filter(|_| is_open)) {
+                (Some(text), Some((_, whole))) => whole.extend([" ", text]),
+                (Some(text), None) => comments.push((place, text.to_owned())),
+                (None, _) => {}
+            }
+            is_open = text.is_some();
+        }
+        comments
     }
 
     /// Whether the file has only tests.
@@ -102,21 +148,44 @@ fn declared_type(line: &str) -> Option<String> {
 }
 
 #[test]
-fn banned_words_do_not_occur() {
-    let mut lines = Vec::new();
-    // This file names them.
-    for source in sources().iter().filter(|source| source.path != "tests/architecture/words.rs") {
-        for (number, line) in source.text.lines().enumerate() {
-            let found = BANNED.iter().filter(|banned| has_words(line, banned));
-            lines.extend(found.map(|banned| format!("{}:{}: {banned}", source.path, number + 1)));
+fn patterns_that_make_readers_stumble_are_rare() {
+    let sources = sources();
+    let mut problems = Vec::new();
+    let rust = sources.iter().filter(|source| source.path.ends_with(".rs")).flat_map(Source::comments);
+    let documents = sources.iter().filter(|source| is_document(&source.path)).flat_map(Source::numbered);
+    for (of, lines) in [("comments", rust.collect::<Vec<_>>()), ("documents", documents.collect())] {
+        assert!(lines.len() > 5_000, "the {of} are not found");
+        for (patterns, budget) in BUDGET {
+            let found = lines.iter().filter(|(_, line)| patterns.iter().any(|pattern| has_words(line, pattern)));
+            let places: Vec<_> = found.map(|(place, _)| &**place).collect();
+            if places.len() * 1_000 > budget * lines.len() {
+                let allowed = budget * lines.len() / 1_000;
+                problems.push(format!("{patterns:?} in {of}, {} of {allowed}: {}", places.len(), places.join(" ")));
+            }
         }
     }
-    assert_none(&lines, "name the caller, client, task, operator or plugin instead, or use a simpler verb");
+    assert_none(&problems, "docs/style.md suggests alternatives to these patterns");
 }
 
-/// Whether `line` has `words` as whole words, in any case.
+#[test]
+fn few_doc_comments_are_too_short_to_say_anything() {
+    let sources = sources();
+    let rust = sources.iter().filter(|source| source.path.ends_with(".rs"));
+    let comments: Vec<_> = rust.flat_map(Source::doc_comments).collect();
+    assert!(comments.len() > 10_000, "the doc comments are not found");
+    let short: Vec<_> = comments.iter().filter(|(_, text)| text.chars().count() < SHORT).collect();
+    let shown: Vec<_> = short.iter().map(|(place, text)| format!("{place}: {text}")).collect();
+    let is_within = short.len() * 100 <= SHORT_PERCENT * comments.len();
+    assert_none(if is_within { &[] } else { &shown }, "say the purpose, unit, range or lifetime, or nothing");
+}
+
+/// Whether a file is a document for users or developers, and mostly written by hand.
+fn is_document(path: &str) -> bool {
+    path.ends_with(".md") && (path.starts_with("docs/") || !path.contains('/')) && !GENERATED.contains(&path)
+}
+
+/// Whether `line` has `words` as whole words.
 fn has_words(line: &str, words: &str) -> bool {
-    let line = line.to_lowercase();
     let edge = |c: Option<char>| !c.is_some_and(char::is_alphanumeric);
     line.match_indices(words)
         .any(|(at, _)| edge(line[..at].chars().next_back()) && edge(line[at + words.len()..].chars().next()))
@@ -127,6 +196,11 @@ fn checks_recognize_declarations_and_words() {
     assert_eq!(declared_type("pub(crate) struct Line<'a> {").as_deref(), Some("Line"));
     assert_eq!(declared_type("type Steps = Vec<Step>;").as_deref(), Some("Steps"));
     assert_eq!(declared_type("    type Err = String;"), None);
-    assert!(has_words("Whom? Nobody.", "nobody"));
-    assert!(!has_words("the oldest one", "lest"));
+    assert!(has_words("it runs, so that", "so that"));
+    assert!(!has_words("also that one", "so that"));
+    let text = "/// One\n/// two.\nfn a() {}\n/// Three.\n// four\n".to_owned();
+    let source = Source { path: "a.rs".to_owned(), text };
+    let found = [("a.rs:1", "One two."), ("a.rs:4", "Three.")].map(|(place, text)| (place.to_owned(), text.to_owned()));
+    assert_eq!(source.doc_comments(), found);
+    assert_eq!(source.comments().map(|(_, line)| line).collect::<Vec<_>>(), ["One", "two.", "Three.", "four"]);
 }
