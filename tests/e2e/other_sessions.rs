@@ -125,6 +125,7 @@ fn terminal_goes_on_in_another_session() {
     // A session that cannot be opened leaves the user in the present one.
     terminal.press("/resume nothing\r");
     terminal.wait_for_prefix("Error: session 'nothing' not found.");
+    terminal.wait_until("a fourth greeting", || greetings(&terminal).len() == 4);
     assert!(greetings(&terminal)[3].contains(&old[..8]), "{:?}", greetings(&terminal));
     terminal.press(CTRL_D);
     assert_eq!(terminal.wait_for_exit(), 0);
