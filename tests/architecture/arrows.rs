@@ -57,7 +57,7 @@ const OWNED: &[(&str, &str)] = &[
     ("mcp", "rmcp"),
     ("bridge", "tokio-tungstenite"),
     ("repl", "reedline"),
-    ("markdown", "pulldown-cmark"),
+    ("markdown serve", "pulldown-cmark"),
     ("markdown", "syntect"),
     ("cage", "fork"),
     ("cage", "landlock"),

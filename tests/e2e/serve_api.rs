@@ -73,15 +73,16 @@ fn follow(
 }
 
 fn read_events(stream: TcpStream, wanted: impl Fn(&str, &Value) -> bool) -> Vec<(String, Option<u64>, Value)> {
-    let (mut events, mut name, mut id) = (Vec::new(), String::new(), None);
+    let (mut events, mut name, mut id, mut data) = (Vec::new(), String::new(), None, None);
     for line in BufReader::new(stream).lines() {
         let line = line.unwrap();
         if let Some(value) = line.strip_prefix("event: ") {
             name = value.to_owned();
         } else if let Some(value) = line.strip_prefix("id: ") {
             id = Some(value.parse().unwrap());
-        } else if let Some(data) = line.strip_prefix("data: ") {
-            let data: Value = serde_json::from_str(data).unwrap();
+        } else if let Some(value) = line.strip_prefix("data: ") {
+            data = Some(serde_json::from_str::<Value>(value).unwrap());
+        } else if let (true, Some(data)) = (line.is_empty(), data.take()) {
             let is_last = wanted(&name, &data);
             events.push((std::mem::take(&mut name), id.take(), data));
             if is_last {
@@ -253,7 +254,7 @@ fn question_is_answered_once_and_a_removed_token_ends_its_stream() {
 
     let mut stream = serving.connect();
     let head = format!("GET {path}/events HTTP/1.1\r\nHost: {}\r\n{}", serving.address, bearer(reader.trim()));
-    write!(stream, "{head}\r\n").unwrap();
+    write!(stream, "{head}Connection: close\r\n\r\n").unwrap();
     patchbay.run(&["token", "remove", "reader"]);
     let mut rest = String::new();
     stream.read_to_string(&mut rest).unwrap();
@@ -275,7 +276,7 @@ fn page_opens_by_a_link_and_shows_text_inert() {
     let cookie = format!("Cookie: {}\r\n", cookie.split(';').next().unwrap());
 
     let path = session(&serving);
-    let hostile = "say <script>alert(1)</script> [a](javascript:alert(1)) ![b](data:image/png;base64,x) **bold**";
+    let hostile = "say Hi <script>alert(1)</script> [a](javascript:alert(1)) ![b](data:image/png;base64,x) **bold**";
     post(&serving, &format!("{path}/lines?wait=60"), &json!({"text": hostile}));
     let page = send(&serving, "GET", &path.replace("/v1", ""), &cookie, "");
     assert_eq!(page.status, 200, "{}", page.body);
@@ -318,9 +319,9 @@ fn editor_behind_the_bridge_works_on_the_server() {
     assert_eq!(said.trim(), "Hello.");
     peer.request(3, "session/prompt", json!({"sessionId": session, "prompt": [{"type": "text", "text": WRITE}]}));
     let asked = peer.asked("session/request_permission");
-    let shown = asked["params"]["toolCall"].to_string();
-    let here = editor.workspace().canonicalize().unwrap();
-    assert!(!shown.contains(workspace.to_str().unwrap()) || !shown.contains(here.to_str().unwrap()), "{shown}");
+    let diff = &asked["params"]["toolCall"]["content"][1];
+    let here = editor.workspace().join("made.txt");
+    assert_eq!((&diff["newText"], &diff["path"]), (&json!("x"), &json!(here)), "{asked}");
     assert_eq!(peer.leave(), Some(0));
     let elsewhere = editor.run(&[
         "acp",

@@ -21,7 +21,7 @@ use tokio::{
 use tokio_tungstenite::tungstenite::Message;
 use tokio_util::sync::CancellationToken;
 
-pub use server::Server;
+pub use server::RemoteServer;
 
 use link::{Link, Passed};
 use server::{MESSAGE_BYTES, NoConnection, Socket};
@@ -91,7 +91,7 @@ pub enum BridgeError {
 }
 
 /// Why a connection ended.
-enum Ended {
+enum LinkEnd {
     /// The editor has closed its end.
     Editor,
     /// The connection was lost, or the server restarts.
@@ -105,7 +105,7 @@ enum Ended {
 /// # Errors
 /// The server refuses the connection, or cannot be reached: at the start once, later for five minutes.
 pub async fn run<R, W>(
-    server: Server,
+    server: RemoteServer,
     workspace: String,
     own_folder: String,
     (input, output): (R, W),
@@ -134,7 +134,7 @@ where
 }
 
 async fn serve<R: AsyncRead + Unpin>(
-    server: &Server,
+    server: &RemoteServer,
     link: &mut Link,
     lines: &mut BoundedLines<R>,
 ) -> Result<(), BridgeError> {
@@ -145,9 +145,9 @@ async fn serve<R: AsyncRead + Unpin>(
     };
     loop {
         match exchange(socket, link, lines).await {
-            Ended::Editor => return Ok(()),
-            Ended::Failed(error) => return Err(error),
-            Ended::Lost(why) => tracing::warn!("the connection to {} was lost: {why}", server.url()),
+            LinkEnd::Editor => return Ok(()),
+            LinkEnd::Failed(error) => return Err(error),
+            LinkEnd::Lost(why) => tracing::warn!("the connection to {} was lost: {why}", server.url()),
         }
         link.disconnected().await;
         match reconnect(server, link, lines).await? {
@@ -158,22 +158,22 @@ async fn serve<R: AsyncRead + Unpin>(
 }
 
 /// Passes messages both ways until the connection ends.
-async fn exchange<R: AsyncRead + Unpin>(socket: Socket, link: &mut Link, lines: &mut BoundedLines<R>) -> Ended {
+async fn exchange<R: AsyncRead + Unpin>(socket: Socket, link: &mut Link, lines: &mut BoundedLines<R>) -> LinkEnd {
     let (mut sink, mut stream) = socket.split();
     // A writer of its own: neither direction waits for the other while both peers send much.
     let (to_server, mut outgoing) = mpsc::channel::<String>(REPLIES);
     let sending = async {
         while let Some(line) = outgoing.recv().await {
             if let Err(error) = send(&mut sink, line).await {
-                return Ended::Lost(error);
+                return LinkEnd::Lost(error);
             }
         }
-        Ended::Editor
+        LinkEnd::Editor
     };
     let passing = async {
         for line in link.reconnected() {
             if to_server.send(line).await.is_err() {
-                return Ended::Lost("it cannot be written".to_owned());
+                return LinkEnd::Lost("it cannot be written".to_owned());
             }
         }
         let mut silent = Instant::now() + SILENT;
@@ -189,24 +189,24 @@ async fn exchange<R: AsyncRead + Unpin>(socket: Socket, link: &mut Link, lines: 
                     silent = Instant::now() + SILENT;
                     let line = match message {
                         Some(Ok(Message::Text(text))) => text.as_str().to_owned(),
-                        Some(Ok(Message::Close(_))) | None => return Ended::Lost("the server closed it".to_owned()),
+                        Some(Ok(Message::Close(_))) | None => return LinkEnd::Lost("the server closed it".to_owned()),
                         Some(Ok(_)) => continue,
-                        Some(Err(error)) => return Ended::Lost(error.to_string()),
+                        Some(Err(error)) => return LinkEnd::Lost(error.to_string()),
                     };
                     match link.from_server(line).await {
                         Passed::Done => {}
                         Passed::Reply(reply) => {
                             // A server that sends requests and reads no responses is not waited for.
                             if to_server.try_send(reply).is_err() {
-                                return Ended::Lost("the server does not read".to_owned());
+                                return LinkEnd::Lost("the server does not read".to_owned());
                             }
                         }
-                        Passed::End(error) => return Ended::Failed(error),
+                        Passed::End(error) => return LinkEnd::Failed(error),
                     }
                 }
-                () = sleep_until(silent) => return Ended::Lost(format!("nothing was received for {} s", SILENT.as_secs())),
+                () = sleep_until(silent) => return LinkEnd::Lost(format!("nothing was received for {} s", SILENT.as_secs())),
                 (room, line) = next_line() => {
-                    let Ok(room) = room else { return Ended::Lost("it cannot be written".to_owned()) };
+                    let Ok(room) = room else { return LinkEnd::Lost("it cannot be written".to_owned()) };
                     match line {
                         Ok(ReadLine::Line(line)) => {
                             if let Some(line) = link.from_editor(line).await {
@@ -214,8 +214,8 @@ async fn exchange<R: AsyncRead + Unpin>(socket: Socket, link: &mut Link, lines: 
                             }
                         }
                         Ok(ReadLine::TooLong) => link.refuse_long().await,
-                        Ok(ReadLine::End) => return Ended::Editor,
-                        Err(error) => return Ended::Failed(error.into()),
+                        Ok(ReadLine::End) => return LinkEnd::Editor,
+                        Err(error) => return LinkEnd::Failed(error.into()),
                     }
                 }
             }
@@ -233,7 +233,7 @@ async fn send(sink: &mut SplitSink<Socket, Message>, line: String) -> Result<(),
 
 /// Tries to connect again. Meanwhile the editor's messages wait. Returns `None` if the editor has closed its end.
 async fn reconnect<R: AsyncRead + Unpin>(
-    server: &Server,
+    server: &RemoteServer,
     link: &mut Link,
     lines: &mut BoundedLines<R>,
 ) -> Result<Option<Socket>, BridgeError> {

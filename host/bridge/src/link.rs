@@ -33,7 +33,7 @@ pub(crate) struct Link {
     /// The folder that paths of sessions map to before the editor has named one.
     own_folder: String,
     initialize: Option<Value>,
-    sessions: BTreeMap<String, OpenSession>,
+    sessions: BTreeMap<String, BridgedSession>,
     unanswered: VecDeque<Unanswered>,
     /// Messages without a response, each with the request that they follow.
     waiting: Vec<(Option<RequestId>, String)>,
@@ -47,7 +47,7 @@ enum Workspace {
     Folder(String),
 }
 
-struct OpenSession {
+struct BridgedSession {
     /// The editor's spellings of the folder; the first is the editor's own.
     folders: Vec<String>,
     mcp_servers: Value,
@@ -151,7 +151,7 @@ impl Link {
                 params["cwd"] = json!(workspace);
                 if let (Some(session), true) = (&session, method != "session/list") {
                     // Updates come before the response.
-                    let open = OpenSession { folders: folders.clone(), mcp_servers: mcp_servers.clone(), at: None };
+                    let open = BridgedSession { folders: folders.clone(), mcp_servers: mcp_servers.clone(), at: None };
                     self.sessions.insert(session.clone(), open);
                 }
             }
@@ -373,7 +373,7 @@ impl Link {
                 let Some(session) = message["result"]["sessionId"].as_str() else {
                     return Passed::End(BridgeError::Protocol);
                 };
-                let open = OpenSession { folders: request.folders, mcp_servers: request.mcp_servers, at: None };
+                let open = BridgedSession { folders: request.folders, mcp_servers: request.mcp_servers, at: None };
                 self.sessions.insert(session.to_owned(), open);
             }
             ("session/load" | "session/resume", Some(session)) if is_error => {

@@ -1,6 +1,6 @@
 //! Paths of the editor's machine as paths of the server, and back. Only paths below the one workspace have a counterpart.
 //!
-//! The protocol has paths in `path`, `cwd` and `uri` at many depths. They are found by these names, so that a new kind of block needs
+//! The protocol has paths in `path`, `cwd` and `uri` at many depths. They are found by these names, because a new kind of block then needs
 //! no change here. Contents, inputs and results of tools are not searched.
 
 use serde_json::{Map, Value, json};

@@ -22,13 +22,13 @@ pub(crate) const MESSAGE_BYTES: usize = 64 << 20;
 /// How long a connection may take until the server has accepted it.
 const CONNECTING: Duration = Duration::from_secs(20);
 
-pub(crate) type Socket = WebSocketStream<Box<dyn Stream>>;
+pub(crate) type Socket = WebSocketStream<Box<dyn ServerStream>>;
 
-pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+pub(crate) trait ServerStream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> ServerStream for S {}
 
 /// Where the server is, and what opens it.
-pub struct Server {
+pub struct RemoteServer {
     url: Url,
     authorization: HeaderValue,
 }
@@ -41,7 +41,7 @@ pub(crate) enum NoConnection {
     Never(BridgeError),
 }
 
-impl Server {
+impl RemoteServer {
     /// Reads the URL of a server: `wss`, or `ws` on this machine. `https` and `http` mean the same. Without a path it is `/acp`.
     ///
     /// # Errors
@@ -94,7 +94,7 @@ impl Server {
         let port = self.url.port_or_known_default().unwrap_or(443);
         let tcp = TcpStream::connect((name, port)).await.map_err(later)?;
         let _ = tcp.set_nodelay(true);
-        let stream: Box<dyn Stream> = match self.url.scheme() {
+        let stream: Box<dyn ServerStream> = match self.url.scheme() {
             "wss" => {
                 let config = patchbay_egress::https_config().await;
                 let config = config.map_err(|error| NoConnection::Never(BridgeError::Tls(error.to_string())))?;
@@ -145,15 +145,15 @@ mod tests {
             ("ws://127.0.0.1:1/other", "ws://127.0.0.1:1/other"),
             ("ws://[::1]:1", "ws://[::1]:1/acp"),
         ] {
-            assert_eq!(Server::new(url, "pb_x").ok().unwrap().url(), used);
+            assert_eq!(RemoteServer::new(url, "pb_x").ok().unwrap().url(), used);
         }
         for url in
             ["ws://example.org", "http://10.0.0.1", "ftp://localhost", "", "wss://a:b@localhost", "wss://x/?token=t"]
         {
-            assert!(matches!(Server::new(url, "pb_x"), Err(BridgeError::Url { .. })), "{url}");
+            assert!(matches!(RemoteServer::new(url, "pb_x"), Err(BridgeError::Url { .. })), "{url}");
         }
-        assert!(matches!(Server::new("wss://x", "a\nb"), Err(BridgeError::TokenForm)));
-        let server = Server::new("wss://x", "pb_secret").ok().unwrap();
+        assert!(matches!(RemoteServer::new("wss://x", "a\nb"), Err(BridgeError::TokenForm)));
+        let server = RemoteServer::new("wss://x", "pb_secret").ok().unwrap();
         assert!(!format!("{:?}", server.authorization).contains("secret"));
     }
 }

@@ -16,7 +16,7 @@ use tokio_tungstenite::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{BridgeError, Server, run};
+use super::{BridgeError, RemoteServer, run};
 
 const TOKEN: &str = "pb_sentinel";
 
@@ -31,7 +31,7 @@ impl Editor {
     fn start(port: u16, workspace: &str) -> Self {
         let (input, far_input) = tokio::io::duplex(1 << 16);
         let (output, far_output) = tokio::io::duplex(1 << 16);
-        let server = Server::new(&format!("ws://127.0.0.1:{port}"), TOKEN).ok().unwrap();
+        let server = RemoteServer::new(&format!("ws://127.0.0.1:{port}"), TOKEN).ok().unwrap();
         let workspace = workspace.to_owned();
         let ends = (far_input, far_output);
         let bridge = tokio::spawn(run(server, workspace, "/here".to_owned(), ends, CancellationToken::new()));

@@ -14,7 +14,7 @@ mod token;
 
 pub(crate) use authority::{GrantCommand, GrantTarget, PolicyCommand, TrustCommand};
 pub(crate) use exec::{Exec, is_standard_input};
-pub(crate) use mcp::ServeMcp;
+pub(crate) use mcp::{ConnectArguments, McpCommand, ServeMcp};
 pub(crate) use plugins::{
     NewPlugin, PluginAdd, PluginBuild, PluginCall, PluginDev, PluginDiff, PluginExport, PluginKindArgument, PluginList,
     PluginPush, PluginRemove, PluginSums, PluginSync, PluginTest, PluginUpdate, PluginVerify, RegistrySignIn,
@@ -215,20 +215,6 @@ pub(crate) enum Command {
     Cage,
 }
 
-// The server that a bridge connects to.
-#[derive(Args)]
-pub(crate) struct ConnectArguments {
-    /// Use the sessions of the 'patchbay serve' at this URL, such as wss://HOST/acp; nothing runs on this machine
-    #[arg(long, value_name = "URL", requires = "remote")]
-    pub(crate) connect: Option<String>,
-    /// The folder on the server that takes the place of the editor's: a workspace of [serve] in its config.toml, or a path
-    #[arg(long = "workspace", id = "remote", value_name = "NAME|PATH", requires = "connect")]
-    pub(crate) workspace: Option<String>,
-    /// The file with the token [default: the variable PATCHBAY_TOKEN]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "connect")]
-    pub(crate) token_file: Option<PathBuf>,
-}
-
 // Options of `sessions` and `sessions list`.
 #[derive(Args, Clone, Copy)]
 pub(crate) struct SessionList {
@@ -238,29 +224,6 @@ pub(crate) struct SessionList {
     /// Print one JSON object a line
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-#[derive(Subcommand)]
-pub(crate) enum McpCommand {
-    /// List the MCP servers of config.toml, without starting them
-    List {
-        /// Print one JSON object a line
-        #[arg(long)]
-        json: bool,
-    },
-    /// Start an MCP server of config.toml, list its tools with your decision about each, and stop it
-    #[command(after_help = "Exit code 0: the server responded; 1: it did not.")]
-    Check {
-        /// The name of the server, as in [mcp.NAME]
-        #[arg(value_name = "NAME")]
-        name: Name,
-        /// The workspace of the session [default: the current folder]
-        #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-        workspace: Option<PathBuf>,
-        /// Print one JSON object
-        #[arg(long)]
-        json: bool,
-    },
 }
 
 #[derive(Args)]

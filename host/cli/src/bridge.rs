@@ -2,7 +2,7 @@
 
 use std::{io::Read as _, path::Path, process::ExitCode};
 
-use patchbay_bridge::{BridgeError, Server};
+use patchbay_bridge::{BridgeError, RemoteServer};
 use patchbay_core::Code;
 use tokio_util::sync::CancellationToken;
 
@@ -13,7 +13,7 @@ const TOKEN_BYTES: u64 = 4 << 10;
 const VARIABLE: &str = "PATCHBAY_TOKEN";
 
 pub(crate) async fn run(url: &str, workspace: String, token_file: Option<&Path>) -> Result<ExitCode, CliError> {
-    let server = Server::new(url, token(token_file)?.trim())?;
+    let server = RemoteServer::new(url, token(token_file)?.trim())?;
     log::start(&HomeDirs::find()?.paths.state)?;
     let stopped = CancellationToken::new();
     signals::cancel_on_signal(stopped.clone(), true);

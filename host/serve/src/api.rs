@@ -19,36 +19,21 @@ use axum::{
     routing::{MethodFilter, MethodRouter, on},
 };
 use patchbay_core::Code;
-use patchbay_store::{ClientToken, Store};
+use patchbay_store::ClientToken;
 
 pub use describe::{markdown, open_api};
 pub(crate) use {
-    call::{ApiError, Call, Reply},
+    call::{ApiCall, ApiError, Reply},
     events::{Following, Told, stream},
     questions::question_body,
     sessions::{ListedSession, listed, open},
 };
 
-use crate::front::ServeState;
-use table::{Needs, ROUTES, Route};
+use crate::state::ServeState;
+use table::{ApiRoute, ROUTES, RouteRight};
 
 /// The path of the description.
 const OPEN_API: &str = "/v1/openapi.json";
-
-impl ServeState {
-    pub(crate) fn store(&self) -> &Store {
-        self.sessions.host().store()
-    }
-
-    /// Checks that the server does not end.
-    fn accepts_work(&self) -> Result<(), ApiError> {
-        if !self.stopped.is_cancelled() {
-            return Ok(());
-        }
-        let message = "the server ends; send this again in a moment.".to_owned();
-        Err(ApiError { message, ..ApiError::new(StatusCode::SERVICE_UNAVAILABLE, Code::ServerDraining) })
-    }
-}
 
 /// Adds the routes of the table. The token of each request was checked before, and is one of its extensions.
 pub(crate) fn routes(mut router: Router<Arc<ServeState>>) -> Router<Arc<ServeState>> {
@@ -71,7 +56,7 @@ pub(crate) fn routes(mut router: Router<Arc<ServeState>>) -> Router<Arc<ServeSta
 }
 
 async fn answer(
-    route: &'static Route,
+    route: &'static ApiRoute,
     State(state): State<Arc<ServeState>>,
     Path(path): Path<BTreeMap<String, String>>,
     Query(query): Query<BTreeMap<String, String>>,
@@ -84,7 +69,7 @@ async fn answer(
 }
 
 async fn handle(
-    route: &'static Route,
+    route: &'static ApiRoute,
     state: Arc<ServeState>,
     path: BTreeMap<String, String>,
     query: BTreeMap<String, String>,
@@ -94,8 +79,8 @@ async fn handle(
     let token = head.extensions.remove::<ClientToken>();
     let token = token.ok_or(ApiError::new(StatusCode::UNAUTHORIZED, Code::TokenNotFound))?;
     match route.needs {
-        Needs::Lines if !token.may.lines => return Err(ApiError::forbidden("lines")),
-        Needs::Answers if !token.may.answers => return Err(ApiError::forbidden("answers")),
+        RouteRight::Lines if !token.may.lines => return Err(ApiError::forbidden("lines")),
+        RouteRight::Answers if !token.may.answers => return Err(ApiError::forbidden("answers")),
         _ => {}
     }
     let known = |name: &str| route.query.iter().any(|(known, _)| *known == name);
@@ -108,12 +93,12 @@ async fn handle(
         let message = format!("the body cannot be read, or is over {} bytes.", route.body_bytes);
         ApiError { message, ..ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, Code::InvalidArgs) }
     })?;
-    let call = Call { token, path, query, headers: head.headers, body };
+    let call = ApiCall { token, path, query, headers: head.headers, body };
     (route.handler)(state, call).await
 }
 
 /// Checks that a body is JSON. A web page elsewhere cannot send this type without being asked first.
-fn check_type(route: &Route, method: &Method, headers: &HeaderMap) -> Result<(), ApiError> {
+fn check_type(route: &ApiRoute, method: &Method, headers: &HeaderMap) -> Result<(), ApiError> {
     let sent = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let is_json = sent.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"));
     if route.body.is_none() || method != Method::POST || is_json {

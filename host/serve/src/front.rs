@@ -2,7 +2,6 @@
 
 use std::{
     net::IpAddr,
-    path::PathBuf,
     sync::{Arc, atomic::Ordering},
 };
 
@@ -10,19 +9,16 @@ use axum::{
     Extension, Router,
     body::Body,
     extract::{State, WebSocketUpgrade},
-    http::{HeaderValue, Method, Request, Response, StatusCode, header, request::Parts},
+    http::{HeaderValue, Request, Response, StatusCode, header, request::Parts},
     response::IntoResponse as _,
     routing::any,
 };
 use hyper::{body::Incoming, service::Service as _};
 use hyper_util::service::TowerToHyperService;
-use patchbay_core::Digest;
-use patchbay_mcp::server::{ActiveRequest, HostGate, Misdirected, OpenConnection, bearer_digest};
-use patchbay_session::SharedSessions;
+use patchbay_mcp::server::{ActiveRequest, HostGate, Misdirected, OpenConnection};
 use patchbay_store::ClientToken;
-use tokio_util::sync::CancellationToken;
 
-use crate::{Logins, ServeSettings, api, metrics::ServeCounters, page, socket, used_tokens::UsedTokens};
+use crate::{api, page, socket, state::ServeState};
 
 /// The path of the numbers, for clients on this machine.
 const METRICS: &str = "/metrics";
@@ -32,50 +28,6 @@ pub(crate) struct ServeFront {
     gate: HostGate,
     state: Arc<ServeState>,
     router: Router,
-}
-
-/// The state of all routes.
-pub(crate) struct ServeState {
-    pub(crate) sessions: Arc<SharedSessions>,
-    /// The folders in which sessions may have their workspaces.
-    pub(crate) workspaces: Arc<[PathBuf]>,
-    pub(crate) version: String,
-    pub(crate) logins: Logins,
-    pub(crate) settings: ServeSettings,
-    pub(crate) tokens: UsedTokens,
-    pub(crate) counters: ServeCounters,
-    /// Cancelled when the server begins to end: it accepts nothing new.
-    pub(crate) draining: CancellationToken,
-    /// Cancelled when the server ends.
-    pub(crate) stopped: CancellationToken,
-}
-
-impl ServeState {
-    fn metrics(&self) -> Response<Body> {
-        let mut answer = Response::new(Body::from(self.counters.page(&self.sessions)));
-        let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
-        answer.headers_mut().insert(header::CONTENT_TYPE, kind);
-        answer
-    }
-
-    /// Returns the token of a request, which is looked up each time.
-    async fn token(&self, head: &Parts) -> Option<ClientToken> {
-        let digest = match head.headers.contains_key(header::AUTHORIZATION) {
-            true => bearer_digest(&head.headers)?,
-            false => browser_digest(head)?,
-        };
-        match self.sessions.host().store().client_token(&digest).await {
-            Ok(Some(token)) => {
-                self.sessions.host().store().note_token_use(&token).await;
-                Some(token)
-            }
-            Ok(None) => None,
-            Err(error) => {
-                tracing::error!("a token cannot be looked up: {error}");
-                None
-            }
-        }
-    }
 }
 
 impl ServeFront {
@@ -158,13 +110,6 @@ async fn acp(
         }),
         Err(rejection) => rejection.into_response(),
     }
-}
-
-/// Returns the digest of a browser's cookie. A change, and a WebSocket, also needs the `Origin` of our own page: another page could
-/// make the browser send them. The gate has checked that an `Origin` is ours.
-fn browser_digest(head: &Parts) -> Option<Digest> {
-    let only_reads = matches!(head.method, Method::GET | Method::HEAD) && !head.headers.contains_key(header::UPGRADE);
-    (only_reads || head.headers.contains_key(header::ORIGIN)).then(|| page::cookie_digest(&head.headers)).flatten()
 }
 
 async fn not_found() -> Response<Body> {

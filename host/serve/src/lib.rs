@@ -15,17 +15,18 @@
 
 mod api;
 mod front;
+mod login;
 mod metrics;
 mod page;
 mod server;
 mod settings;
 mod socket;
+mod state;
 mod supervisor;
 mod tls;
 mod used_tokens;
 mod workspaces;
 
 pub use api::{markdown as api_document, open_api};
-pub use page::Logins;
 pub use server::{ServeError, Server};
 pub use settings::ServeSettings;

@@ -2,7 +2,6 @@
 //! goes through `/v1`.
 
 mod fragments;
-mod login;
 mod markdown;
 
 use std::sync::Arc;
@@ -22,12 +21,10 @@ use patchbay_store::ClientToken;
 use serde::Deserialize;
 use serde_json::json;
 
-pub use login::Logins;
-pub(crate) use login::cookie_digest;
-
 use crate::{
-    api::{ApiError, Call, Following, Told, listed, open, stream},
-    front::ServeState,
+    api::{ApiCall, ApiError, Following, Told, listed, open, stream},
+    login,
+    state::ServeState,
     workspaces,
 };
 
@@ -90,7 +87,7 @@ async fn conversation(
     }
 }
 
-async fn conversation_page(state: &ServeState, call: &Call) -> Result<Response<Body>, ApiError> {
+async fn conversation_page(state: &ServeState, call: &ApiCall) -> Result<Response<Body>, ApiError> {
     let seat = open(state, call).await?;
     let (shared, session) = (seat.shared(), seat.shared().session());
     let last = session.last_seq();
@@ -129,9 +126,9 @@ async fn conversation_page(state: &ServeState, call: &Call) -> Result<Response<B
 }
 
 /// Returns a call about a session, as one of `/v1`.
-fn call(token: ClientToken, session: String) -> Call {
+fn call(token: ClientToken, session: String) -> ApiCall {
     let path = [("session".to_owned(), session)].into();
-    Call { token, path, query: Default::default(), headers: HeaderMap::new(), body: Default::default() }
+    ApiCall { token, path, query: Default::default(), headers: HeaderMap::new(), body: Default::default() }
 }
 
 /// The events of a session as HTML: `row`, `delta`, `again`, `questions`, `notice` and `state`.
@@ -142,7 +139,7 @@ async fn events(
     Extension(token): Extension<ClientToken>,
     headers: HeaderMap,
 ) -> Response<Body> {
-    let call = Call { query, headers, ..call(token, session) };
+    let call = ApiCall { query, headers, ..call(token, session) };
     let last = call.headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse().ok());
     let after = match last.map_or_else(|| call.query("after"), |last| Ok(Some(last))) {
         Ok(after) => after,

@@ -20,10 +20,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Logins, ServeSettings,
-    front::{ServeFront, ServeState},
-    metrics::ServeCounters,
-    supervisor, tls,
+    ServeSettings, front::ServeFront, login::Logins, metrics::ServeCounters, state::ServeState, supervisor, tls,
     used_tokens::UsedTokens,
 };
 

@@ -18,7 +18,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::front::ServeState;
+use crate::state::ServeState;
 
 /// Limit of a message in bytes, and of a frame: clients send a message as one frame.
 const MESSAGE_BYTES: usize = 64 << 20;

@@ -1,9 +1,23 @@
-//! The arguments of `patchbay mcp`.
+//! The arguments of the servers and bridges: `patchbay mcp`, and `patchbay acp --connect`.
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueHint};
+use clap::{Args, Subcommand, ValueHint};
 use patchbay_core::Name;
+
+// The server that a bridge connects to.
+#[derive(Args)]
+pub(crate) struct ConnectArguments {
+    /// Use the sessions of the 'patchbay serve' at this URL, such as wss://HOST/acp; nothing runs on this machine
+    #[arg(long, value_name = "URL", requires = "remote")]
+    pub(crate) connect: Option<String>,
+    /// The folder on the server that takes the place of the editor's: a workspace of [serve] in its config.toml, or a path
+    #[arg(long = "workspace", id = "remote", value_name = "NAME|PATH", requires = "connect")]
+    pub(crate) workspace: Option<String>,
+    /// The file with the token [default: the variable PATCHBAY_TOKEN]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "connect")]
+    pub(crate) token_file: Option<PathBuf>,
+}
 
 #[derive(Args)]
 pub(crate) struct ServeMcp {
@@ -22,4 +36,27 @@ pub(crate) struct ServeMcp {
     /// Listen on a port of 127.0.0.1 (a free one by default), and print the URL and the token that each request needs
     #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "0")]
     pub(crate) http: Option<u16>,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum McpCommand {
+    /// List the MCP servers of config.toml, without starting them
+    List {
+        /// Print one JSON object a line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Start an MCP server of config.toml, list its tools with your decision about each, and stop it
+    #[command(after_help = "Exit code 0: the server responded; 1: it did not.")]
+    Check {
+        /// The name of the server, as in [mcp.NAME]
+        #[arg(value_name = "NAME")]
+        name: Name,
+        /// The workspace of the session [default: the current folder]
+        #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+        workspace: Option<PathBuf>,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
 }

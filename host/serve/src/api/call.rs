@@ -12,8 +12,10 @@ use patchbay_store::{ClientToken, StoreError};
 use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
 
+use crate::state::ServeState;
+
 /// A request whose token was checked.
-pub(crate) struct Call {
+pub(crate) struct ApiCall {
     pub(crate) token: ClientToken,
     /// The variable parts of the path.
     pub(crate) path: BTreeMap<String, String>,
@@ -22,7 +24,7 @@ pub(crate) struct Call {
     pub(crate) body: Bytes,
 }
 
-impl Call {
+impl ApiCall {
     /// Returns whose client sends this.
     pub(crate) fn identity(&self) -> ClientIdentity {
         ClientIdentity { name: self.token.name.as_str().into(), may: self.token.may }
@@ -157,4 +159,13 @@ fn json(status: StatusCode, value: &impl Serialize) -> Response<Body> {
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
+}
+
+/// Checks that the server does not end.
+pub(crate) fn accepts_work(state: &ServeState) -> Result<(), ApiError> {
+    if !state.stopped.is_cancelled() {
+        return Ok(());
+    }
+    let message = "the server ends; send this again in a moment.".to_owned();
+    Err(ApiError { message, ..ApiError::new(StatusCode::SERVICE_UNAVAILABLE, Code::ServerDraining) })
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     call::ErrorBody,
-    table::{Needs, ROUTES, Route},
+    table::{ApiRoute, ROUTES, RouteRight},
 };
 
 const SCHEMAS: &str = "#/components/schemas";
@@ -35,7 +35,7 @@ pub fn open_api() -> Value {
     })
 }
 
-fn operation(route: &Route, generator: &mut SchemaGenerator) -> Value {
+fn operation(route: &ApiRoute, generator: &mut SchemaGenerator) -> Value {
     let parameter = |name: &str, place: &str, description: &str, is_required: bool| {
         let schema = json!({"type": "string"});
         json!({"name": name, "in": place, "required": is_required, "description": description, "schema": schema})
@@ -72,9 +72,9 @@ pub fn markdown() -> String {
     for route in ROUTES {
         let _ = write!(text, "### `{} {}`\n\n{}.", route.method, route.path, route.summary);
         match route.needs {
-            Needs::Nothing => {}
-            Needs::Lines => text += " Needs the right `lines`.",
-            Needs::Answers => text += " Needs the right `answers`.",
+            RouteRight::Nothing => {}
+            RouteRight::Lines => text += " RouteRight the right `lines`.",
+            RouteRight::Answers => text += " RouteRight the right `answers`.",
         }
         let _ = writeln!(text, " Status {}, `{}`.\n", route.status, route.media_type);
         for (kind, parameters) in [("query", route.query), ("header", route.headers)] {

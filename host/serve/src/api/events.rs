@@ -21,11 +21,11 @@ use serde_json::json;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::{
-    call::{ApiError, Call, Reply},
+    call::{ApiCall, ApiError, Reply},
     questions::question_body,
     sessions::open,
 };
-use crate::front::ServeState;
+use crate::state::ServeState;
 
 /// How often a proxy sees that the stream is alive.
 const ALIVE: Duration = Duration::from_secs(15);
@@ -52,7 +52,7 @@ pub(crate) enum Told {
 
 impl Following {
     /// Joins a session. `after` is the last row that the client has; `None` is the last row there is.
-    pub(crate) async fn begin(state: Arc<ServeState>, call: &Call, after: Option<u64>) -> Result<Self, ApiError> {
+    pub(crate) async fn begin(state: Arc<ServeState>, call: &ApiCall, after: Option<u64>) -> Result<Self, ApiError> {
         let seat = open(&state, call).await?;
         let session = seat.shared().session();
         let events = session.subscribe(after.unwrap_or_else(|| session.last_seq()).saturating_add(1));
@@ -89,7 +89,7 @@ impl Following {
     }
 }
 
-pub(super) async fn follow(state: Arc<ServeState>, call: Call) -> Result<Reply, ApiError> {
+pub(super) async fn follow(state: Arc<ServeState>, call: ApiCall) -> Result<Reply, ApiError> {
     let last = match call.headers.get("last-event-id") {
         None => None,
         Some(id) => Some(

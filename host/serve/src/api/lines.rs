@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    call::{ApiError, Call, Reply},
+    call::{ApiCall, ApiError, Reply, accepts_work},
     sessions::open,
 };
-use crate::front::ServeState;
+use crate::state::ServeState;
 
 const KEY: &str = "idempotency-key";
 const KEY_BYTES: usize = 128;
@@ -59,7 +59,7 @@ pub(crate) struct AcceptedLine {
 /// What to stop.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Stop {
+pub(crate) struct StopRequest {
     /// The line to stop; without it, everything that runs.
     line: Option<String>,
 }
@@ -70,10 +70,10 @@ pub(crate) struct Stopped {
     stopped: usize,
 }
 
-pub(super) async fn send(state: Arc<ServeState>, call: Call) -> Result<Reply, ApiError> {
+pub(super) async fn send(state: Arc<ServeState>, call: ApiCall) -> Result<Reply, ApiError> {
     let NewLine { text, attachments } = call.json()?;
     let wait = call.query::<u64>("wait")?.unwrap_or_default().min(WAIT);
-    state.accepts_work()?;
+    accepts_work(&state)?;
     let seat = open(&state, &call).await?;
     let session = seat.shared().session();
     let attachments = attachments.into_iter().map(attachment).collect::<Result<_, _>>()?;
@@ -114,8 +114,8 @@ pub(super) async fn send(state: Arc<ServeState>, call: Call) -> Result<Reply, Ap
     Reply::with(StatusCode::ACCEPTED, &accepted)
 }
 
-pub(super) async fn stop(state: Arc<ServeState>, call: Call) -> Result<Reply, ApiError> {
-    let Stop { line } = call.json()?;
+pub(super) async fn stop(state: Arc<ServeState>, call: ApiCall) -> Result<Reply, ApiError> {
+    let StopRequest { line } = call.json()?;
     let seat = open(&state, &call).await?;
     let session = seat.shared().session();
     let stopped = match line {
@@ -136,7 +136,7 @@ fn attachment(file: AttachedFile) -> Result<NewAttachment, ApiError> {
     Ok(NewAttachment::new(&file.name, content)?)
 }
 
-fn key(call: &Call) -> Result<Option<String>, ApiError> {
+fn key(call: &ApiCall) -> Result<Option<String>, ApiError> {
     let Some(value) = call.headers.get(KEY) else { return Ok(None) };
     let is_visible =
         |value: &&str| (1..=KEY_BYTES).contains(&value.len()) && value.bytes().all(|byte| byte.is_ascii_graphic());

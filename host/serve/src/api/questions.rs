@@ -8,10 +8,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    call::{ApiError, Call, Reply},
+    call::{ApiCall, ApiError, Reply},
     sessions::open,
 };
-use crate::front::ServeState;
+use crate::state::ServeState;
 
 /// The open questions of a session.
 #[derive(Serialize, JsonSchema)]
@@ -50,7 +50,7 @@ pub(crate) struct OfferedAnswer {
 /// An answer to a question.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Answer {
+pub(crate) struct QuestionAnswer {
     /// One of the question's answers, such as `once` or `no`. `always` needs the right `grants`.
     answer: String,
 }
@@ -78,15 +78,15 @@ pub(crate) fn question_body(open: &OpenQuestion) -> OpenQuestionBody {
     }
 }
 
-pub(super) async fn list(state: Arc<ServeState>, call: Call) -> Result<Reply, ApiError> {
+pub(super) async fn list(state: Arc<ServeState>, call: ApiCall) -> Result<Reply, ApiError> {
     let seat = open(&state, &call).await?;
     let questions = seat.shared().questions();
     let questions = questions.borrow().iter().map(|open| question_body(open)).collect();
     Reply::ok(&QuestionList { questions })
 }
 
-pub(super) async fn answer(state: Arc<ServeState>, call: Call) -> Result<Reply, ApiError> {
-    let Answer { answer } = call.json()?;
+pub(super) async fn answer(state: Arc<ServeState>, call: ApiCall) -> Result<Reply, ApiError> {
+    let QuestionAnswer { answer } = call.json()?;
     let seat = open(&state, &call).await?;
     let id: u64 = call.id("question")?;
     let found = seat.shared().questions().borrow().iter().find(|open| open.id == id).cloned();

@@ -12,8 +12,8 @@ use patchbay_store::{JournalFilter, day_of};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::call::{ApiError, Call, Reply};
-use crate::front::ServeState;
+use super::call::{ApiCall, ApiError, Reply};
+use crate::state::ServeState;
 
 /// Limit of the rows of one reply, and how many there are by default.
 const ROWS: [u32; 2] = [1_000, 100];
@@ -24,7 +24,7 @@ pub(crate) struct Rows {
     rows: Vec<serde_json::Value>,
 }
 
-pub(super) async fn attachment(state: Arc<ServeState>, call: Call) -> Result<Reply, ApiError> {
+pub(super) async fn attachment(state: Arc<ServeState>, call: ApiCall) -> Result<Reply, ApiError> {
     let digest: Digest = call.id("digest")?;
     let session: SessionId = super::sessions::open(&state, &call).await?.shared().session().id();
     let store = state.store().clone();
@@ -42,7 +42,7 @@ pub(super) async fn attachment(state: Arc<ServeState>, call: Call) -> Result<Rep
     Ok(Reply::Whole(response))
 }
 
-pub(super) async fn usage(state: Arc<ServeState>, call: Call) -> Result<Reply, ApiError> {
+pub(super) async fn usage(state: Arc<ServeState>, call: ApiCall) -> Result<Reply, ApiError> {
     let day = match call.query::<String>("day")? {
         None => None,
         Some(day) => Some(day_of(&day).ok_or_else(|| {
@@ -54,7 +54,7 @@ pub(super) async fn usage(state: Arc<ServeState>, call: Call) -> Result<Reply, A
     Reply::ok(&Rows { rows: rows.iter().map(spending_object).collect() })
 }
 
-pub(super) async fn journal(state: Arc<ServeState>, call: Call) -> Result<Reply, ApiError> {
+pub(super) async fn journal(state: Arc<ServeState>, call: ApiCall) -> Result<Reply, ApiError> {
     let [most, usual] = ROWS;
     let limit = call.query::<u32>("limit")?.unwrap_or(usual).clamp(1, most);
     let filter = JournalFilter { session: call.query("session")?, ..JournalFilter::default() };

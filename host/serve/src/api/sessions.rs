@@ -9,17 +9,17 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    call::{ApiError, Call, Reply},
+    call::{ApiCall, ApiError, Reply, accepts_work},
     questions::{OpenQuestionBody, question_body},
 };
-use crate::{front::ServeState, workspaces};
+use crate::{state::ServeState, workspaces};
 
 /// Characters of a title.
 const TITLE: usize = 80;
 
 /// Stored sessions.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct SessionList {
+pub(crate) struct ListedSessions {
     sessions: Vec<ListedSession>,
 }
 
@@ -42,14 +42,14 @@ pub(crate) struct ListedSession {
 /// A session to create.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct NewSession {
+pub(crate) struct SessionToCreate {
     /// A workspace of the server: the name of a folder in `[serve] workspaces`, or a path in one.
     workspace: String,
 }
 
 /// A session, with what runs, waits and is asked.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct SessionState {
+pub(crate) struct OpenSessionBody {
     id: String,
     /// Its folder on the server.
     workspace: String,
@@ -91,27 +91,27 @@ pub(crate) async fn listed(state: &ServeState, workspace: Option<&str>) -> Resul
     Ok(listed)
 }
 
-pub(super) async fn list(state: Arc<ServeState>, call: Call) -> Result<Reply, ApiError> {
+pub(super) async fn list(state: Arc<ServeState>, call: ApiCall) -> Result<Reply, ApiError> {
     let workspace = match call.query.get("workspace") {
         Some(named) => Some(folder(&state, named)?),
         None => None,
     };
-    Reply::ok(&SessionList { sessions: listed(&state, workspace.as_deref()).await? })
+    Reply::ok(&ListedSessions { sessions: listed(&state, workspace.as_deref()).await? })
 }
 
-pub(super) async fn create(state: Arc<ServeState>, call: Call) -> Result<Reply, ApiError> {
-    let NewSession { workspace } = call.json()?;
-    state.accepts_work()?;
+pub(super) async fn create(state: Arc<ServeState>, call: ApiCall) -> Result<Reply, ApiError> {
+    let SessionToCreate { workspace } = call.json()?;
+    accepts_work(&state)?;
     let seat = state.sessions.create(Path::new(&folder(&state, &workspace)?), Some(call.identity())).await?;
     Reply::with(StatusCode::CREATED, &state_of(seat.shared()).await)
 }
 
-pub(super) async fn show(state: Arc<ServeState>, call: Call) -> Result<Reply, ApiError> {
+pub(super) async fn show(state: Arc<ServeState>, call: ApiCall) -> Result<Reply, ApiError> {
     let seat = open(&state, &call).await?;
     Reply::ok(&state_of(seat.shared()).await)
 }
 
-pub(super) async fn remove(state: Arc<ServeState>, call: Call) -> Result<Reply, ApiError> {
+pub(super) async fn remove(state: Arc<ServeState>, call: ApiCall) -> Result<Reply, ApiError> {
     let id = call.id("session")?;
     check(&state, id).await?;
     state.sessions.close(id).await;
@@ -120,7 +120,7 @@ pub(super) async fn remove(state: Arc<ServeState>, call: Call) -> Result<Reply, 
 }
 
 /// Joins the session in the path of a call, which is resumed if it is not open.
-pub(crate) async fn open(state: &ServeState, call: &Call) -> Result<Seat, ApiError> {
+pub(crate) async fn open(state: &ServeState, call: &ApiCall) -> Result<Seat, ApiError> {
     let id = call.id("session")?;
     check(state, id).await?;
     Ok(state.sessions.open(id, Some(call.identity())).await?)
@@ -132,11 +132,11 @@ async fn check(state: &ServeState, id: SessionId) -> Result<(), ApiError> {
     if workspaces::is_in(&state.workspaces, &stored.workspace) { Ok(()) } else { Err(ApiError::NOT_FOUND) }
 }
 
-async fn state_of(shared: &SharedSession) -> SessionState {
+async fn state_of(shared: &SharedSession) -> OpenSessionBody {
     let session = shared.session();
     let questions = shared.questions();
     let questions = questions.borrow().iter().map(|open| question_body(open)).collect();
-    SessionState {
+    OpenSessionBody {
         id: session.id().to_string(),
         workspace: session.workspace().to_owned(),
         title: session.title(TITLE).await,

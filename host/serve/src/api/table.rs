@@ -6,19 +6,19 @@ use futures_util::future::BoxFuture;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use super::{
-    call::{ApiError, Call, Reply},
+    call::{ApiCall, ApiError, Reply},
     events, lines, questions, records, sessions,
 };
-use crate::front::ServeState;
+use crate::state::ServeState;
 
 /// Limit in bytes of a body without attachments.
 const SMALL: usize = 64 << 10;
 /// Limit in bytes of a line with attachments in base64.
 const LINE: usize = 64 << 20;
 
-pub(super) type Handler = fn(Arc<ServeState>, Call) -> BoxFuture<'static, Result<Reply, ApiError>>;
+pub(super) type Handler = fn(Arc<ServeState>, ApiCall) -> BoxFuture<'static, Result<Reply, ApiError>>;
 
-pub(crate) struct Route {
+pub(crate) struct ApiRoute {
     /// In upper case.
     pub(crate) method: &'static str,
     /// With `{NAME}` for each variable part.
@@ -33,13 +33,13 @@ pub(crate) struct Route {
     pub(crate) status: u16,
     pub(crate) media_type: &'static str,
     pub(crate) reply: fn(&mut SchemaGenerator) -> Schema,
-    pub(crate) needs: Needs,
+    pub(crate) needs: RouteRight,
     pub(super) handler: Handler,
 }
 
 /// The right that a route needs beside a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Needs {
+pub(crate) enum RouteRight {
     Nothing,
     Lines,
     Answers,
@@ -55,8 +55,8 @@ const fn get(
     summary: &'static str,
     reply: fn(&mut SchemaGenerator) -> Schema,
     handler: Handler,
-) -> Route {
-    Route {
+) -> ApiRoute {
+    ApiRoute {
         method: "GET",
         path,
         summary,
@@ -67,7 +67,7 @@ const fn get(
         status: 200,
         media_type: "application/json",
         reply,
-        needs: Needs::Nothing,
+        needs: RouteRight::Nothing,
         handler,
     }
 }
@@ -79,42 +79,45 @@ const fn post(
     body: fn(&mut SchemaGenerator) -> Schema,
     reply: fn(&mut SchemaGenerator) -> Schema,
     handler: Handler,
-) -> Route {
-    Route {
+) -> ApiRoute {
+    ApiRoute {
         method: "POST",
         body: Some(body),
         body_bytes: SMALL,
-        needs: Needs::Lines,
+        needs: RouteRight::Lines,
         ..get(path, summary, reply, handler)
     }
 }
 
-pub(crate) static ROUTES: &[Route] = &[
-    Route {
+pub(crate) static ROUTES: &[ApiRoute] = &[
+    ApiRoute {
         query: &[("workspace", "only the sessions of this workspace: a name or a path")],
-        ..get("/v1/sessions", "List sessions, the last used first", schema::<sessions::SessionList>, |state, call| {
-            Box::pin(sessions::list(state, call))
-        })
+        ..get(
+            "/v1/sessions",
+            "List sessions, the last used first",
+            schema::<sessions::ListedSessions>,
+            |state, call| Box::pin(sessions::list(state, call)),
+        )
     },
-    Route {
+    ApiRoute {
         status: 201,
         ..post(
             "/v1/sessions",
             "Create a session",
-            schema::<sessions::NewSession>,
-            schema::<sessions::SessionState>,
+            schema::<sessions::SessionToCreate>,
+            schema::<sessions::OpenSessionBody>,
             |state, call| Box::pin(sessions::create(state, call)),
         )
     },
     get(
         "/v1/sessions/{session}",
         "Show what runs, waits and is asked",
-        schema::<sessions::SessionState>,
+        schema::<sessions::OpenSessionBody>,
         |state, call| Box::pin(sessions::show(state, call)),
     ),
-    Route {
+    ApiRoute {
         method: "DELETE",
-        needs: Needs::Lines,
+        needs: RouteRight::Lines,
         ..get(
             "/v1/sessions/{session}",
             "Remove a session with its conversation",
@@ -122,7 +125,7 @@ pub(crate) static ROUTES: &[Route] = &[
             |state, call| Box::pin(sessions::remove(state, call)),
         )
     },
-    Route {
+    ApiRoute {
         status: 202,
         body_bytes: LINE,
         query: &[("wait", "seconds to wait for the outcome, at most 600 [default: 0]")],
@@ -140,25 +143,25 @@ pub(crate) static ROUTES: &[Route] = &[
     },
     post(
         "/v1/sessions/{session}/stop",
-        "Stop a line, or everything that runs",
-        schema::<lines::Stop>,
+        "StopRequest a line, or everything that runs",
+        schema::<lines::StopRequest>,
         schema::<lines::Stopped>,
         |state, call| Box::pin(lines::stop(state, call)),
     ),
     get("/v1/sessions/{session}/questions", "List open questions", schema::<questions::QuestionList>, |state, call| {
         Box::pin(questions::list(state, call))
     }),
-    Route {
-        needs: Needs::Answers,
+    ApiRoute {
+        needs: RouteRight::Answers,
         ..post(
             "/v1/sessions/{session}/questions/{question}",
-            "Answer a question; the first answer counts",
-            schema::<questions::Answer>,
+            "QuestionAnswer a question; the first answer counts",
+            schema::<questions::QuestionAnswer>,
             schema::<questions::Answered>,
             |state, call| Box::pin(questions::answer(state, call)),
         )
     },
-    Route {
+    ApiRoute {
         media_type: "text/event-stream",
         query: &[("after", "begin after this row, 0 for all [default: the last row]")],
         headers: &[("Last-Event-ID", "the same, as browsers send it when they reconnect")],
@@ -169,7 +172,7 @@ pub(crate) static ROUTES: &[Route] = &[
             |state, call| Box::pin(events::follow(state, call)),
         )
     },
-    Route {
+    ApiRoute {
         media_type: "application/octet-stream",
         ..get(
             "/v1/sessions/{session}/attachments/{digest}",
@@ -178,13 +181,13 @@ pub(crate) static ROUTES: &[Route] = &[
             |state, call| Box::pin(records::attachment(state, call)),
         )
     },
-    Route {
+    ApiRoute {
         query: &[("day", "only this day in UTC, such as 2026-11-27"), ("session", "only this session")],
         ..get("/v1/usage", "Show what models have cost", schema::<records::Rows>, |state, call| {
             Box::pin(records::usage(state, call))
         })
     },
-    Route {
+    ApiRoute {
         query: &[
             ("session", "only calls of this session"),
             ("after", "begin after this row [default: 0]"),

@@ -30,7 +30,7 @@ impl Logins {
     }
 
     /// Uses a code up. Returns whether it works.
-    pub(super) fn take(&self, code: &str) -> bool {
+    pub(crate) fn take(&self, code: &str) -> bool {
         let digest = Digest::of(code.as_bytes());
         let mut codes = self.0.lock();
         codes.retain(|(_, made)| made.elapsed() < CODE);
@@ -45,7 +45,7 @@ impl Logins {
 }
 
 /// Adds the token of a browser, and returns the header that sets its cookie. `is_secure` says whether the server has TLS.
-pub(super) async fn new_cookie(store: &Store, is_secure: bool) -> Result<Option<HeaderValue>, StoreError> {
+pub(crate) async fn new_cookie(store: &Store, is_secure: bool) -> Result<Option<HeaderValue>, StoreError> {
     let now = store.source().unix_s();
     for old in store.client_tokens().await? {
         if old.has_expired(now) && old.name.as_str().starts_with("browser-") {
