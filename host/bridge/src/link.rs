@@ -29,7 +29,7 @@ pub(crate) struct Link {
     editor: Outbox,
     /// Number of the connection, from 1.
     connection: u64,
-    workspace: Workspace,
+    workspace: RemoteFolder,
     /// The folder that paths of sessions map to before the editor has named one.
     own_folder: String,
     initialize: Option<Value>,
@@ -42,7 +42,7 @@ pub(crate) struct Link {
 }
 
 /// The folder on the server.
-enum Workspace {
+enum RemoteFolder {
     Named(String),
     Folder(String),
 }
@@ -90,7 +90,7 @@ struct UpdateParams {
 impl Link {
     pub(crate) fn new(editor: Outbox, workspace: String, own_folder: String) -> Self {
         let workspace =
-            if workspace.starts_with('/') { Workspace::Folder(workspace) } else { Workspace::Named(workspace) };
+            if workspace.starts_with('/') { RemoteFolder::Folder(workspace) } else { RemoteFolder::Named(workspace) };
         Self {
             editor,
             connection: 0,
@@ -411,11 +411,11 @@ impl Link {
 
     /// Finds the folder of a workspace that was named, in the server's answer to `initialize`.
     fn find_workspace(&mut self, result: &Value) -> Result<(), BridgeError> {
-        let Workspace::Named(name) = &self.workspace else { return Ok(()) };
+        let RemoteFolder::Named(name) = &self.workspace else { return Ok(()) };
         let known = result["_meta"][META]["workspaces"].as_object();
         match known.and_then(|known| known.get(name)?.as_str()) {
             Some(folder) if folder.starts_with('/') => {
-                self.workspace = Workspace::Folder(folder.to_owned());
+                self.workspace = RemoteFolder::Folder(folder.to_owned());
                 Ok(())
             }
             _ => {
@@ -431,8 +431,8 @@ impl Link {
     /// Returns the folder on the server.
     fn folder(&self) -> Result<&str, RpcError> {
         match &self.workspace {
-            Workspace::Folder(folder) => Ok(folder),
-            Workspace::Named(_) => {
+            RemoteFolder::Folder(folder) => Ok(folder),
+            RemoteFolder::Named(_) => {
                 Err(RpcError::invalid_request("the connection is not initialized; send initialize first."))
             }
         }

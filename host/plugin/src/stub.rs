@@ -10,7 +10,7 @@ use tokio::{
 };
 
 /// What the server does with a request. Then it closes the connection.
-pub(crate) enum Reply {
+pub(crate) enum StubReply {
     Whole(Vec<u8>),
     /// Sends a head, then one byte again and again, with this pause after each.
     Drip(String, Duration),
@@ -33,7 +33,7 @@ pub(crate) struct Stub {
 }
 
 impl Stub {
-    pub(crate) async fn new(answer: impl Fn(&StubRequest) -> Reply + Send + Sync + 'static) -> Self {
+    pub(crate) async fn new(answer: impl Fn(&StubRequest) -> StubReply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let received = Arc::new(Mutex::new(Vec::new()));
@@ -46,8 +46,8 @@ impl Stub {
                     let reply = answer(&request);
                     log.lock().unwrap().push(request);
                     match reply {
-                        Reply::Whole(bytes) => drop(stream.write_all(&bytes).await),
-                        Reply::Drip(head, pause) => {
+                        StubReply::Whole(bytes) => drop(stream.write_all(&bytes).await),
+                        StubReply::Drip(head, pause) => {
                             let mut sent = stream.write_all(head.as_bytes()).await;
                             while sent.is_ok() {
                                 sleep(pause).await;
@@ -100,8 +100,8 @@ async fn read(stream: &mut tokio::net::TcpStream) -> Option<StubRequest> {
 }
 
 /// Returns an answer with these headers, each with its line end, and this body.
-pub(crate) fn reply(status: u16, headers: &str, body: impl AsRef<[u8]>) -> Reply {
+pub(crate) fn reply(status: u16, headers: &str, body: impl AsRef<[u8]>) -> StubReply {
     let body = body.as_ref();
     let head = format!("HTTP/1.1 {status} x\r\n{headers}Content-Length: {}\r\nConnection: close\r\n\r\n", body.len());
-    Reply::Whole([head.as_bytes(), body].concat())
+    StubReply::Whole([head.as_bytes(), body].concat())
 }

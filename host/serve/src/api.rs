@@ -24,7 +24,7 @@ use patchbay_store::ClientToken;
 pub use describe::{markdown, open_api};
 pub(crate) use {
     call::{ApiCall, ApiError, Reply},
-    events::{Following, Told, stream},
+    events::{ClientNews, Following, stream},
     questions::question_body,
     sessions::{ListedSession, listed, open},
 };

@@ -22,7 +22,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::{
-    api::{ApiCall, ApiError, Following, Told, listed, open, stream},
+    api::{ApiCall, ApiError, ClientNews, Following, listed, open, stream},
     login,
     state::ServeState,
     workspaces,
@@ -151,20 +151,20 @@ async fn events(
     }
 }
 
-fn rendered(following: &Following, told: Told) -> Vec<Event> {
+fn rendered(following: &Following, told: ClientNews) -> Vec<Event> {
     let named = |name: &str, data: serde_json::Value| Event::default().event(name).data(data.to_string());
     let shared = following.seat.shared();
     let state = || named("state", json!({"running": shared.session().is_answering()}));
     match told {
-        Told::QuestionsChanged => {
+        ClientNews::QuestionsChanged => {
             let questions = shared.questions();
             let html: String = questions.borrow().iter().map(|open| fragments::question(open).into_string()).collect();
             vec![named("questions", json!({"html": html}))]
         }
-        Told::ByOthers(line) => vec![named("notice", json!({"text": &*line}))],
+        ClientNews::ByOthers(line) => vec![named("notice", json!({"text": &*line}))],
         // Missed pieces come again with their row.
-        Told::Received(Received::Lagged(_)) => vec![named("again", json!({}))],
-        Told::Received(Received::Event(event)) => match &event.kind {
+        ClientNews::Received(Received::Lagged(_)) => vec![named("again", json!({}))],
+        ClientNews::Received(Received::Event(event)) => match &event.kind {
             EventKind::Message { kind, .. } => {
                 let html = fragments::row(&event).map(maud::PreEscaped::into_string);
                 let ends = *kind == MessageKind::Assistant;

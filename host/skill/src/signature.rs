@@ -15,7 +15,7 @@ use ring::digest::{SHA256, SHA512, digest};
 pub use self::key::{Fingerprint, FingerprintError};
 use self::{
     key::{KEY_KINDS, PublicKey},
-    wire::{Fields, MalformedField, put_string},
+    wire::{MalformedField, WireFields, put_string},
 };
 
 /// The namespace of signatures of plugins: the argument of `ssh-keygen -n`.
@@ -76,7 +76,7 @@ pub fn verify_signature(signature: &[u8], signed: &[u8]) -> Result<Fingerprint, 
         return Err(SignatureError::TooLarge { bytes: signature.len() });
     }
     let blob = unarmored(signature).ok_or(SignatureError::Armor)?;
-    let mut fields = Fields::new(blob.strip_prefix(MAGIC).ok_or(MalformedField("it does not begin with SSHSIG"))?);
+    let mut fields = WireFields::new(blob.strip_prefix(MAGIC).ok_or(MalformedField("it does not begin with SSHSIG"))?);
     if fields.number()? != 1 {
         return Err(SignatureError::Malformed("its version is not 1"));
     }

@@ -1,7 +1,7 @@
 //! Downloads from a server on loopback that redirects, drips and lies.
 
 use super::*;
-use crate::stub::{Reply, Stub, StubRequest, reply};
+use crate::stub::{Stub, StubReply, StubRequest, reply};
 
 fn limits() -> DownloadLimits {
     DownloadLimits { bytes: 1000, ..DownloadLimits::default() }
@@ -52,11 +52,11 @@ async fn size_time_and_pace_are_limited() {
         format!("the file of http://localhost:{} has more than 1000 bytes, the limit of a package", large.port)
     );
     // Without a length, too.
-    let endless = Stub::new(|_| Reply::Whole([&b"HTTP/1.1 200 x\r\n\r\n"[..], &[0; 5000]].concat())).await;
+    let endless = Stub::new(|_| StubReply::Whole([&b"HTTP/1.1 200 x\r\n\r\n"[..], &[0; 5000]].concat())).await;
     assert!(refused(&endless.url("/")).await.contains("more than 1000 bytes"));
 
     let head = "HTTP/1.1 200 x\r\n\r\n".to_owned();
-    let drip = Stub::new(move |_| Reply::Drip(head.clone(), Duration::from_millis(5))).await;
+    let drip = Stub::new(move |_| StubReply::Drip(head.clone(), Duration::from_millis(5))).await;
     let window = Duration::from_millis(50);
     let slow = DownloadLimits { window, window_bytes: 100, ..limits() };
     let error = fetched(&drip.url("/"), ExpectedFile::default(), slow).await.unwrap_err();
@@ -64,7 +64,7 @@ async fn size_time_and_pace_are_limited() {
     let long = DownloadLimits { time: window, ..limits() };
     let error = fetched(&drip.url("/"), ExpectedFile::default(), long).await.unwrap_err();
     assert!(matches!(error, DownloadError::Time(_) | DownloadError::Slow(_)), "{error}");
-    let silent = Stub::new(|_| Reply::Drip(String::new(), Duration::from_secs(9))).await;
+    let silent = Stub::new(|_| StubReply::Drip(String::new(), Duration::from_secs(9))).await;
     let error =
         fetched(&silent.url("/"), ExpectedFile::default(), DownloadLimits { window, ..limits() }).await.unwrap_err();
     assert!(matches!(error, DownloadError::Slow(_)), "{error}");

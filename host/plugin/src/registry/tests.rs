@@ -12,7 +12,7 @@ use patchbay_skill::PushedComponent;
 use super::*;
 use crate::{
     DownloadLimits,
-    stub::{Reply, Stub, StubRequest, reply},
+    stub::{Stub, StubReply, StubRequest, reply},
 };
 
 const VERSION: &str = "1.2.0";
@@ -35,7 +35,7 @@ fn basic() -> String {
 }
 const BEARER: &str = "authorization: bearer token-of-ada";
 
-fn answer(shelf: &Shared, request: &StubRequest) -> Reply {
+fn answer(shelf: &Shared, request: &StubRequest) -> StubReply {
     let (method, path) = request.line.split_once(' ').unwrap();
     let mut shelf = shelf.lock().unwrap();
     if path.starts_with("/token") {

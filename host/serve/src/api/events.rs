@@ -43,7 +43,7 @@ pub(crate) struct Following {
 }
 
 /// What a client is told next.
-pub(crate) enum Told {
+pub(crate) enum ClientNews {
     Received(Received),
     QuestionsChanged,
     /// What another client did, in a line.
@@ -62,22 +62,22 @@ impl Following {
     }
 
     /// Waits for what the client is told next; `None` at the end: of the session, the server or the token.
-    pub(crate) async fn next(&mut self) -> Option<Told> {
+    pub(crate) async fn next(&mut self) -> Option<ClientNews> {
         let stopped = self.state.stopped.clone();
         loop {
             tokio::select! {
                 biased;
                 () = stopped.cancelled() => return None,
                 received = self.events.next() => match received {
-                    Ok(received) => return received.map(Told::Received),
+                    Ok(received) => return received.map(ClientNews::Received),
                     Err(error) => {
                         tracing::error!("the events of a session cannot be read: {error}");
                         return None;
                     }
                 },
                 event = self.seat.next() => match event {
-                    SeatEvent::Questions(_) => return Some(Told::QuestionsChanged),
-                    SeatEvent::Told(line) => return Some(Told::ByOthers(line)),
+                    SeatEvent::Questions(_) => return Some(ClientNews::QuestionsChanged),
+                    SeatEvent::Told(line) => return Some(ClientNews::ByOthers(line)),
                 },
                 _ = self.checks.tick() => {
                     if !matches!(self.state.store().client_token(&self.token).await, Ok(Some(_))) {
@@ -102,16 +102,16 @@ pub(super) async fn follow(state: Arc<ServeState>, call: ApiCall) -> Result<Repl
     let after = last.or(call.query("after")?);
     let following = Following::begin(state, &call, after).await?;
     Ok(Reply::Whole(stream(following, |following, told| match told {
-        Told::QuestionsChanged => {
+        ClientNews::QuestionsChanged => {
             let questions = following.seat.shared().questions();
             let questions: Vec<_> = questions.borrow().iter().map(|open| question_body(open)).collect();
             vec![Event::default().event("questions").data(json!(questions).to_string())]
         }
-        Told::ByOthers(line) => vec![Event::default().event("client").data(json!({"text": &*line}).to_string())],
-        Told::Received(Received::Lagged(missed)) => {
+        ClientNews::ByOthers(line) => vec![Event::default().event("client").data(json!({"text": &*line}).to_string())],
+        ClientNews::Received(Received::Lagged(missed)) => {
             vec![Event::default().data(json!({"event": "lagged", "missed": missed}).to_string())]
         }
-        Told::Received(Received::Event(event)) => {
+        ClientNews::Received(Received::Event(event)) => {
             if let EventKind::LineEnded { line, outcome } = &event.kind {
                 let mut object = serde_json::to_value(outcome).unwrap_or_default();
                 object["line"] = line.to_string().into();
@@ -126,7 +126,7 @@ pub(super) async fn follow(state: Arc<ServeState>, call: ApiCall) -> Result<Repl
 }
 
 /// Returns the response that sends everything `following` is told, as `render` writes it.
-pub(crate) fn stream(following: Following, render: fn(&Following, Told) -> Vec<Event>) -> Response<Body> {
+pub(crate) fn stream(following: Following, render: fn(&Following, ClientNews) -> Vec<Event>) -> Response<Body> {
     let events = unfold((following, Vec::new().into_iter()), move |(mut following, mut ready)| async move {
         loop {
             if let Some(event) = ready.next() {

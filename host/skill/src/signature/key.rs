@@ -11,7 +11,7 @@ use ring::signature::{ECDSA_P256_SHA256_FIXED, ED25519, UnparsedPublicKey, Verif
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{SignatureError, wire::Fields};
+use super::{SignatureError, wire::WireFields};
 
 const ED25519_KIND: &str = "ssh-ed25519";
 const SK_ED25519_KIND: &str = "sk-ssh-ed25519@openssh.com";
@@ -93,7 +93,7 @@ pub(super) struct PublicKey<'a> {
 
 impl<'a> PublicKey<'a> {
     pub(super) fn parse(blob: &'a [u8]) -> Result<Self, SignatureError> {
-        let mut fields = Fields::new(blob);
+        let mut fields = WireFields::new(blob);
         let kind = fields.string()?;
         let known = KEY_KINDS.iter().find(|known| known.as_bytes() == kind);
         let known = *known.ok_or_else(|| SignatureError::KeyKind(super::quotable(kind)))?;
@@ -126,13 +126,13 @@ impl<'a> PublicKey<'a> {
 
     /// Checks `signature`, with its kind before it, against `message`.
     pub(super) fn verify(&self, message: &[u8], signature: &[u8]) -> Result<(), SignatureError> {
-        let mut fields = Fields::new(signature);
+        let mut fields = WireFields::new(signature);
         if fields.string()? != self.kind().as_bytes() {
             return Err(SignatureError::Malformed("its key and its signature are of different kinds"));
         }
         let raw = fields.string()?;
         let (algorithm, raw): (&'static dyn VerificationAlgorithm, Vec<u8>) = if self.is_p256 {
-            let mut numbers = Fields::new(raw);
+            let mut numbers = WireFields::new(raw);
             let fixed = [numbers.integer::<32>()?, numbers.integer()?].concat();
             numbers.end()?;
             (&ECDSA_P256_SHA256_FIXED, fixed)

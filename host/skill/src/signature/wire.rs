@@ -7,9 +7,9 @@ pub(super) struct MalformedField(pub(super) &'static str);
 const SHORT: MalformedField = MalformedField("it ends within a field");
 
 /// The unread rest of a blob.
-pub(super) struct Fields<'a>(&'a [u8]);
+pub(super) struct WireFields<'a>(&'a [u8]);
 
-impl<'a> Fields<'a> {
+impl<'a> WireFields<'a> {
     pub(super) fn new(blob: &'a [u8]) -> Self {
         Self(blob)
     }
