@@ -4,7 +4,7 @@ use std::fs;
 
 use patchbay_tests::{
     binary::{Patchbay, Ran},
-    calls::relaying,
+    calls::{relaying, storing},
     guest::Guest,
 };
 use serde_json::{Value, json};
@@ -82,8 +82,27 @@ fn served_package_has_no_grants() {
     let ran = client.end();
     assert_eq!(
         ran.err,
-        "note: the package is not installed, so none of its skills is granted what it asks for: tools.\n"
+        "note: no package with these files is installed, so none of its skills is granted what it asks for: tools.\n"
     );
+}
+
+#[test]
+fn served_package_has_the_grants_of_the_installed_one_while_its_files_are_equal() {
+    let patchbay = Patchbay::new();
+    let skill_md = "---\nname: keeper\nsummary: Keeps\ncapabilities: [{name: kv}]\n---\n";
+    packaged(&patchbay, "keeper", &storing(), skill_md);
+    assert_eq!(patchbay.run(&["plugin", "add", "acme", "--yes"]).code, Some(0));
+    assert_eq!(patchbay.run(&["grant", "add", "--package", "acme", "keeper", "kv"]).code, Some(0));
+    for (file, code) in [(None, &Value::Null), (Some("workspace/acme/more.txt"), &json!("denied"))] {
+        if let Some(file) = file {
+            patchbay.write(file, "more");
+        }
+        let mut client = Connected::initialized(&patchbay, &["--package", "acme"], "c");
+        let called = client.call("keeper__run", json!({}));
+        assert_eq!(called["result"]["_meta"]["patchbay/code"], *code, "{called}");
+        let ran = client.end();
+        assert_eq!(ran.err.contains("no package with these files is installed"), file.is_some(), "{}", ran.err);
+    }
 }
 
 #[test]

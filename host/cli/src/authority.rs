@@ -60,7 +60,7 @@ async fn add_grants(host: &Arc<Host>, whose: &GrantTarget) -> Result<(), CliErro
                 Root::Package => format!("--package {}", other.workspace),
                 root => format!("--root {root}"),
             };
-            message += &format!(" There is a {} skill of this name: add {option}.", other.root);
+            message += &format!(" A {} skill has this name; to grant to it, add {option}.", other.root);
         }
         return Err(CliError::new(Code::SkillNotFound, message));
     };

@@ -227,7 +227,7 @@ fn open_served(
     observer: impl Observer + 'static,
     serve: &args::ServeMcp,
 ) -> Result<Arc<Host>, CliError> {
-    let package = serve.package.as_deref().map(mcp::check_package).transpose()?;
+    let package = serve.package.as_deref().map(|folder| mcp::check_package(home, folder)).transpose()?;
     log::start(&home.paths.state)?;
     let mut config = config::read(&home.paths.config)?;
     config.sessions.record |= serve.record;

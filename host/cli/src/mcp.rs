@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeSet,
-    path::{Path, PathBuf},
+    path::Path,
     process::ExitCode,
     sync::{Arc, Weak},
     time::Duration,
@@ -12,13 +12,15 @@ use patchbay_core::{Code, text};
 use patchbay_mcp::server::{
     HttpServer, HttpServerError, ServedError, ServedSession, SessionSource as _, StdioServerError, serve_stdio,
 };
-use patchbay_session::{Host, McpSessions};
-use patchbay_skill::{Problem, agent_plugin::AgentPlugin};
+use patchbay_plugin::package::folder_digest;
+use patchbay_session::{Host, McpSessions, ServedPackage};
+use patchbay_skill::{Problem, agent_plugin::AgentPlugin, read_packages_lock};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     CliError,
     args::ServeMcp,
+    home::HomeDirs,
     out::{note, say},
     signals::cancel_on_signal,
 };
@@ -26,12 +28,16 @@ use crate::{
 /// How long stopped calls may take to end, so that their rows are in the journal before the process exits.
 const SETTLING: Duration = Duration::from_secs(2);
 
-/// Checks that the Agent Plugin in `folder` can be served, and returns its absolute path. What is left out, and that a package has no
-/// grants, goes to standard error, which clients keep in their logs.
-pub(crate) fn check_package(folder: &Path) -> Result<PathBuf, CliError> {
+/// Checks that the Agent Plugin in `folder` can be served. If a package with equal files is installed, that one is served, with its
+/// grants. What is left out, and that a package has no grants, goes to standard error, which clients keep in their logs.
+pub(crate) fn check_package(home: &HomeDirs, folder: &Path) -> Result<ServedPackage, CliError> {
     let plugin = AgentPlugin::read(folder).map_err(|Problem { code, message }| {
         CliError::new(code, format!("{} cannot be served. {message}", text::clean_line(&folder.to_string_lossy())))
     })?;
+    let lock = read_packages_lock(&home.paths.packages().lock);
+    let lock = lock.map_err(|error| CliError::new(Code::PackagesLockInvalid, format!("packages.lock: {error}.")))?;
+    let digest = folder_digest(folder)?;
+    let installed = lock.packages().iter().find(|package| package.digest == digest);
     let mut asks = BTreeSet::new();
     for skill in &plugin.skills {
         match &skill.found.candidate {
@@ -43,14 +49,17 @@ pub(crate) fn check_package(folder: &Path) -> Result<PathBuf, CliError> {
             }
         }
     }
+    if let Some(package) = installed {
+        return Ok(ServedPackage::Installed(package.name.to_string()));
+    }
     if !asks.is_empty() {
         let asks: Vec<_> = asks.into_iter().collect();
         note(&format!(
-            "note: the package is not installed, so none of its skills is granted what it asks for: {}.",
+            "note: no package with these files is installed, so none of its skills is granted what it asks for: {}.",
             asks.join(", ")
         ));
     }
-    folder.canonicalize().map_err(CliError::io(folder))
+    folder.canonicalize().map(ServedPackage::Folder).map_err(CliError::io(folder))
 }
 
 /// Serves until the client goes away, or until a signal.

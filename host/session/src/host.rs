@@ -32,7 +32,7 @@ use crate::{
     lock::{self, SessionLock},
     persona::Personas,
     recap, recording,
-    roots::{PackagePaths, Roots},
+    roots::{PackagePaths, Roots, ServedPackage},
     workspace_path::workspace_path,
 };
 
@@ -94,8 +94,8 @@ pub struct Config {
     pub observer: Arc<dyn Observer>,
     /// More folders of skills, absolute, lowest first: `skill_roots` of `config.toml`.
     pub skill_roots: Vec<PathBuf>,
-    /// The folder of an Agent Plugin. Sessions then have its skills and no others.
-    pub package: Option<PathBuf>,
+    /// A package. Sessions then have its skills and no others.
+    pub package: Option<ServedPackage>,
     /// The command that starts this program, for commands that are printed for the user.
     pub program: String,
     /// The clock and the random ids.

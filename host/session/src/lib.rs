@@ -130,7 +130,7 @@ pub use options::{OptionChoice, OptionKind, SessionOption};
 pub use platform::HostPlatform;
 pub use recap::LastExchange;
 pub use replay::{StoredTurn, ViewRows};
-pub use roots::PackagePaths;
+pub use roots::{PackagePaths, ServedPackage};
 pub use session::Session;
 pub use spent::{spending_line, spending_object};
 pub use stored::StoredSession;

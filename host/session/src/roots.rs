@@ -33,7 +33,7 @@ pub(crate) struct Roots {
     /// The folders of `skill_roots`, lowest first.
     extra: Vec<PathBuf>,
     /// The only package whose skills are scanned, instead of all roots.
-    package: Option<PathBuf>,
+    package: Option<ServedPackage>,
     packages: PackagePaths,
     /// The last lock that was read, with the state of its file.
     lock: Mutex<Option<(Stat, Arc<PackagesLock>)>>,
@@ -43,6 +43,15 @@ pub(crate) struct Roots {
     limits: RootLimits,
     /// Cached files by the folder of their root.
     remembered: Mutex<HashMap<String, Arc<KnownFiles>>>,
+}
+
+/// A package whose skills are served without those of other roots.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ServedPackage {
+    /// The Agent Plugin in this folder, without grants.
+    Folder(PathBuf),
+    /// The installed package of this name, with its grants.
+    Installed(String),
 }
 
 /// Where the packages of a home are.
@@ -107,16 +116,15 @@ impl Roots {
         Self { bundled, read, user, extra, package, packages, lock, program, source, limits, remembered }
     }
 
-    /// Creates the roots of a process that serves the skills of the package in `folder`, and no others.
+    /// Creates the roots of a process that serves the skills of a package, and no others.
     pub(crate) fn of_package(
-        folder: PathBuf,
+        package: ServedPackage,
         user: PathBuf,
         packages: PackagePaths,
         limits: RootLimits,
         source: Source,
     ) -> Self {
-        let package = Some(folder.canonicalize().unwrap_or(folder));
-        Self { package, ..Self::new(&[], user, Vec::new(), packages, limits, source) }
+        Self { package: Some(package), ..Self::new(&[], user, Vec::new(), packages, limits, source) }
     }
 
     /// Returns the skills of the binary. The first call reads them.
@@ -184,8 +192,15 @@ impl Roots {
     /// Scans all roots. `recalled` is the result of [`Roots::recall`], `trusted` indicates whether the workspace is
     /// trusted. Reads files, so it must run on a blocking thread.
     pub(crate) fn scan(&self, recalled: Recalled, workspace: &Path, trusted: bool, mode: CacheMode) -> Scan {
-        if let Some(package) = &self.package {
-            return Scan { found: package_skills(package), updates: Vec::new() };
+        match &self.package {
+            None => {}
+            Some(ServedPackage::Folder(folder)) => return Scan { found: package_skills(folder), updates: Vec::new() },
+            Some(ServedPackage::Installed(name)) => {
+                let found =
+                    self.discover_packages(Some(name), &self.packages.folder, &NoCache, &self.limits.allowance(true));
+                // A folder of packages that cannot be read has no skills.
+                return Scan { found: found.map(|found| found.found).unwrap_or_default(), updates: Vec::new() };
+            }
         }
         for (folder, files) in recalled {
             let mut known = KnownFiles::default();
@@ -231,7 +246,7 @@ impl Roots {
     ) -> io::Result<()> {
         let (root, path) = (scanned.root, &*scanned.path);
         let discover = |cache: &dyn FileCache| match root {
-            Root::Package => self.discover_packages(path, cache, allowed),
+            Root::Package => self.discover_packages(None, path, cache, allowed),
             _ => discover(root, path, cache, allowed),
         };
         // The clock is read before any file. A file whose times are settled by then cannot change unnoticed.
@@ -252,10 +267,19 @@ impl Roots {
         Ok(())
     }
 
-    /// Reads the skills of the packages in `packages.lock`. Without a valid lock, no package can be used.
-    fn discover_packages(&self, path: &Path, cache: &dyn FileCache, allowed: &RootAllowance) -> io::Result<Discovered> {
+    /// Reads the skills of the packages in `packages.lock`, or of the package `only`. Without a valid lock, no package can be used.
+    fn discover_packages(
+        &self,
+        only: Option<&str>,
+        path: &Path,
+        cache: &dyn FileCache,
+        allowed: &RootAllowance,
+    ) -> io::Result<Discovered> {
         match self.read_lock() {
-            Ok(lock) => discover_packages(path, &lock, cache, allowed),
+            Ok(lock) => match only {
+                None => discover_packages(path, &lock, cache, allowed),
+                Some(name) => discover_packages(path, &lock.only(name), cache, allowed),
+            },
             Err(why) => {
                 let message = format!(
                     "packages.lock cannot be used: {why}. No package is loaded. Restore the file, or delete it and add the packages again."

@@ -216,6 +216,12 @@ impl PackagesLock {
         self.packages.iter().find(|package| package.name.as_str() == name)
     }
 
+    /// Returns the lock of the package `name` alone; an empty one if it has no such package.
+    #[must_use]
+    pub fn only(&self, name: &str) -> Self {
+        Self { packages: self.package(name).cloned().into_iter().collect() }
+    }
+
     /// Returns the lock with `package` in the place of the package of this name, if any.
     ///
     /// # Errors

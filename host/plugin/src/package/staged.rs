@@ -64,6 +64,14 @@ impl PackageContent {
     }
 }
 
+/// Returns the digest of an Agent Plugin's folder, as `packages.lock` has it.
+///
+/// # Errors
+/// The folder cannot be read, or breaks a rule for packages.
+pub fn folder_digest(folder: &Path) -> Result<Digest, PackageError> {
+    Ok(PackageTree::of_folder(folder)?.sums()?.digest())
+}
+
 /// Returns the only entry of a copy: the file or the folder of its skill.
 pub(crate) fn only_entry(copy: &Path) -> Result<PathBuf, PackageError> {
     let failed = |error| PackageError::io(copy)(error);
