@@ -286,8 +286,8 @@ fn answers_of_the_howto_page_work() {
     let page = fs::read_to_string(checkout().join("docs/howto.md")).unwrap();
     let answers = page.lines().filter_map(|line| line.strip_prefix("- **"));
     let code: Vec<&str> = answers.flat_map(|answer| answer.split('`').skip(1).step_by(2)).collect();
-    // The first needs a server, and the second serves until it is stopped.
-    let not_run = ["patchbay mcp check NAME", "patchbay mcp --http"];
+    // The first needs a server, and the others serve until they are stopped.
+    let not_run = ["patchbay mcp check NAME", "patchbay mcp --http", "patchbay serve"];
     let lines = code.iter().filter(|code| code.starts_with("patchbay") || code.contains("| patchbay"));
     let lines: Vec<&str> = lines.filter(|line| !not_run.contains(line)).copied().collect();
     assert!(lines.len() > 30, "{lines:?}");

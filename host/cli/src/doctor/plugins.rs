@@ -97,6 +97,7 @@ fn is_problem(code: Code) -> bool {
         code,
         Code::Ineligible
             | Code::AliasShadowed
+            | Code::NameShadowed
             | Code::UntrustedShadow
             | Code::FrontmatterMended
             | Code::SkillFileSkipped

@@ -138,7 +138,7 @@ async fn reported(
         let why: Vec<&str> = report.left_out.iter().map(|skill| &*skill.why).collect();
         let why = if why.is_empty() { "it has no skills and no servers.".to_owned() } else { why.join("; ") };
         let code = if source.kind == PackageKind::AgentPlugin { Code::PackageEmpty } else { Code::InvalidArgs };
-        return Err(CliError::new(code, format!("{} is not added: {why}", shown(&add.plugin))));
+        return Err(CliError::new(code, format!("{} was not added: {why}", shown(&add.plugin))));
     }
     let own: Vec<&str> = report.skills.iter().map(|skill| &*skill.inspected.name).collect();
     if let Some(unknown) = renames.keys().find(|old| !own.contains(&old.as_str())) {
@@ -219,7 +219,7 @@ async fn link_skill(add: &PluginAdd, home: &HomeDirs) -> Result<(), CliError> {
     let report = inspector(false)?.inspect(folder).await.map_err(CliError::io(folder))?;
     if !report.problems.is_empty() {
         let problems: Vec<String> = report.problems.iter().map(|problem| text::clean_line(problem)).collect();
-        return Err(CliError::new(Code::InvalidArgs, format!("{given} is not linked: {}", problems.join("; "))));
+        return Err(CliError::new(Code::InvalidArgs, format!("{given} was not linked: {}", problems.join("; "))));
     }
     let installed = link(&located, &home.paths.config.join("skills"), add.replace);
     let InstalledPlugin { path, .. } = installed.map_err(|error| match error {
