@@ -61,6 +61,7 @@ pub(crate) const TO_22: &str = "\
     ALTER TABLE sessions DROP COLUMN kept_bytes; \
     DROP TABLE spending; \
     DROP TABLE reservations; \
+    DROP TABLE package_changes; \
     DROP TABLE client_tokens; \
     DROP TABLE sent_lines; \
     DROP TABLE recorded_content_uses; DROP TABLE recorded_contents; DROP TABLE recorded_calls";
