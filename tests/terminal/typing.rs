@@ -19,7 +19,7 @@ pub(crate) fn start(stage: &Stage) {
     let count = |start: &str| terminal.all_rows().iter().filter(|row| row.starts_with(start)).count();
     terminal.wait_until("it is started again", || count("Patchbay 0.") == 2);
     terminal.wait_for_prompt();
-    assert_eq!((count("demo-1 answers"), count("? lists the keys")), (2, 1), "{:?}", terminal.all_rows());
+    assert_eq!((count("Using demo-1"), count("? lists the keys")), (2, 1), "{:?}", terminal.all_rows());
 }
 
 /// `/` opens the menu, and further letters filter it.

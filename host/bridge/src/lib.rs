@@ -193,7 +193,7 @@ async fn exchange<R: AsyncRead + Unpin>(socket: Socket, link: &mut Link, lines: 
                         Some(Ok(_)) => continue,
                         Some(Err(error)) => return LinkEnd::Lost(error.to_string()),
                     };
-                    match link.from_server(line).await {
+                    match link.receive_from_server(line).await {
                         Passed::Done => {}
                         Passed::Reply(reply) => {
                             // A server that sends requests and reads no responses is not waited for.
@@ -209,7 +209,7 @@ async fn exchange<R: AsyncRead + Unpin>(socket: Socket, link: &mut Link, lines: 
                     let Ok(room) = room else { return LinkEnd::Lost("it cannot be written".to_owned()) };
                     match line {
                         Ok(ReadLine::Line(line)) => {
-                            if let Some(line) = link.from_editor(line).await {
+                            if let Some(line) = link.receive_from_editor(line).await {
                                 room.send(line);
                             }
                         }
@@ -261,7 +261,7 @@ async fn reconnect<R: AsyncRead + Unpin>(
             connected = &mut connecting => return connected,
             line = lines.next() => match line? {
                 ReadLine::Line(line) => {
-                    if let Some(line) = link.from_editor(line).await {
+                    if let Some(line) = link.receive_from_editor(line).await {
                         link.wait(line).await;
                     }
                 }

@@ -105,7 +105,7 @@ impl Link {
     }
 
     /// Handles a message of the editor. Returns what to send to the server.
-    pub(crate) async fn from_editor(&mut self, line: Vec<u8>) -> Option<String> {
+    pub(crate) async fn receive_from_editor(&mut self, line: Vec<u8>) -> Option<String> {
         let refuse = |id: &RequestId, error| {
             let (editor, id) = (self.editor.clone(), id.clone());
             async move {
@@ -290,7 +290,7 @@ impl Link {
     }
 
     /// Handles a message of the server.
-    pub(crate) async fn from_server(&mut self, line: String) -> Passed {
+    pub(crate) async fn receive_from_server(&mut self, line: String) -> Passed {
         match Incoming::parse(line.as_bytes()) {
             Incoming::Invalid { .. } => Passed::End(BridgeError::Protocol),
             Incoming::Notification { method } => {
