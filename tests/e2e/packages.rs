@@ -281,6 +281,10 @@ fn export_and_sync_make_machines_equal() {
     succeed(&two, &["sync", list, "--from", from, "--yes"]);
     assert!(!two.line("/skills").contains("[package_changed]"));
     succeed(&two, &["verify"]);
+    // A lock without a folder in its name is one of the current folder, and a missing one is not an empty one.
+    fs::copy(list, two.workspace().join("other.lock")).unwrap();
+    assert!(succeed(&two, &["sync", "other.lock", "--exact", "--yes"]).starts_with("The packages are already"));
+    refused(&two, &["sync", "missing.lock", "--exact", "--yes"], 1, "folder_unusable");
 }
 
 #[test]

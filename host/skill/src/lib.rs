@@ -115,7 +115,7 @@ pub use limit::root_limit;
 pub use link::LinkedFolder;
 pub use manifest::{Audience, Instructions, InvocationMode, Manifest, ParsedSkillMd, RequestedCapability};
 pub use package::{SECTION, SKILL_MD_BYTES, embedded_skill_md};
-pub use packages::{discover_packages, read_packages_lock};
+pub use packages::{discover_packages, find_packages_lock, read_packages_lock};
 pub use packages_lock::{
     LOCK_BYTES, LockError, LockedPackage, LockedServer, LockedSkill, PACKAGE_SERVERS, PACKAGE_SKILLS, PackageKind,
     PackagesLock,

@@ -94,17 +94,26 @@ fn changed(package: &LockedPackage, why: &str) -> FoundSkill {
 /// # Errors
 /// The file cannot be read or parsed. The message contains no path.
 pub fn read_packages_lock(path: &Path) -> Result<PackagesLock, LockError> {
+    Ok(find_packages_lock(path)?.unwrap_or_default())
+}
+
+/// Reads a `packages.lock`; `None` if the file does not exist.
+///
+/// # Errors
+/// As for [`read_packages_lock`].
+pub fn find_packages_lock(path: &Path) -> Result<Option<PackagesLock>, LockError> {
     let parts = path.parent().zip(path.file_name().and_then(|name| name.to_str()));
     let (folder, name) = parts.ok_or_else(|| LockError("it has no name".to_owned()))?;
     let unreadable = |error: io::Error| match error.kind() {
         io::ErrorKind::FileTooLarge => LockError(format!("it is larger than {} MiB", LOCK_BYTES >> 20)),
         kind => LockError(format!("it cannot be read: {kind}")),
     };
-    let Some(folder) = files::open_folder(folder).map_err(unreadable)? else { return Ok(PackagesLock::default()) };
-    let Some(bytes) = files::read(&folder, name, LOCK_BYTES).map_err(unreadable)? else {
-        return Ok(PackagesLock::default());
-    };
-    PackagesLock::parse(std::str::from_utf8(&bytes).map_err(|_| LockError("it is not UTF-8".to_owned()))?)
+    // The parent of a bare file name is empty.
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let Some(folder) = files::open_folder(folder).map_err(unreadable)? else { return Ok(None) };
+    let Some(bytes) = files::read(&folder, name, LOCK_BYTES).map_err(unreadable)? else { return Ok(None) };
+    let text = std::str::from_utf8(&bytes).map_err(|_| LockError("it is not UTF-8".to_owned()))?;
+    PackagesLock::parse(text).map(Some)
 }
 
 #[cfg(test)]

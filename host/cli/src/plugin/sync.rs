@@ -6,7 +6,7 @@ use patchbay_core::{Code, PackageName, text};
 use patchbay_plugin::package::{
     StagedPackage, SyncPlan, SyncStep, VerifiedPackage, export as export_packages, verify as verify_package,
 };
-use patchbay_skill::read_packages_lock;
+use patchbay_skill::find_packages_lock;
 use serde_json::json;
 
 use super::{
@@ -18,13 +18,12 @@ use super::{
 use crate::{CliError, FAILED, args::PluginSync, home::HomeDirs, open, out::say};
 
 pub(super) async fn run(sync: &PluginSync) -> Result<ExitCode, CliError> {
-    let target = match sync.lock.is_file() {
-        true => read_packages_lock(&sync.lock).map_err(|error| {
-            let message = format!("{} cannot be used: {error}.", text::clean_line(&sync.lock.to_string_lossy()));
-            CliError::new(Code::PackagesLockInvalid, message)
-        })?,
-        false => return Err(CliError::io(&sync.lock)(std::io::ErrorKind::NotFound.into())),
-    };
+    let target = find_packages_lock(&sync.lock).map_err(|error| {
+        let message = format!("{} cannot be used: {error}.", text::clean_line(&sync.lock.to_string_lossy()));
+        CliError::new(Code::PackagesLockInvalid, message)
+    })?;
+    // An empty lock would remove everything with --exact.
+    let target = target.ok_or_else(|| CliError::io(&sync.lock)(std::io::ErrorKind::NotFound.into()))?;
     let home = HomeDirs::find()?;
     let host = open(&home)?;
     let mut held = packages(&home, host.store()).hold().await?;
