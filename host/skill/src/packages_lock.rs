@@ -9,6 +9,8 @@ use patchbay_core::{Digest, Name, PackageName};
 use patchbay_policy::Capability;
 use serde::{Deserialize, Serialize};
 
+use crate::Fingerprint;
+
 /// The most bytes of the file.
 pub const LOCK_BYTES: u64 = 4 << 20;
 /// The format that this build reads and writes.
@@ -63,7 +65,7 @@ pub struct LockedPackage {
     pub updated: String,
     /// The fingerprint of the pinned signing key; `None` if the package is not signed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub signer: Option<String>,
+    pub signer: Option<Fingerprint>,
     /// The skills, sorted by path.
     #[serde(rename = "skill", default, skip_serializing_if = "Vec::is_empty")]
     pub skills: Vec<LockedSkill>,
@@ -342,6 +344,8 @@ mod tests {
         refused(&text.replace("skills/a", "../a"), "invalid path '../a'");
         refused(&text.replace("sha256:", "sha1:"), "is not a digest");
         refused(&text.replace("order = 1", "order = 1\nextra = 1"), "extra");
+        // Not as if the package had no pinned signer.
+        refused(&text.replace("order = 1", "order = 1\nsigner = \"me\""), "'me' is neither a fingerprint");
         let again = text.split_once("[[package]]").unwrap().1;
         refused(&format!("{text}\n[[package]]{again}"), "package 'ant' is there twice");
         refused(&text.replace("name = \"a\"", "name = \"b\""), "skill 'b' is there twice");

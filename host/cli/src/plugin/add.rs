@@ -156,7 +156,7 @@ async fn install(
     staged: StagedPackage,
 ) -> Result<(), CliError> {
     let mut package = report.locked(from, found, &held.today(), held.lock().next_order(), None);
-    package.signer = staged.signer().map(|signer| signer.to_string());
+    package.signer = staged.signer();
     let lock = held.lock().with(package).map_err(|error| CliError::new(Code::PackageLimit, format!("{error}.")))?;
     held.commit("add", &report.name, lock, Some(staged), Vec::new()).await?;
     Ok(())

@@ -12,7 +12,7 @@ use patchbay_plugin::{
 };
 use patchbay_policy::quoted;
 use patchbay_session::Host;
-use patchbay_skill::{Fingerprint, LockedPackage, PackagesLock};
+use patchbay_skill::{LockedPackage, PackagesLock};
 use patchbay_store::MovedGrant;
 use serde_json::json;
 
@@ -101,7 +101,7 @@ async fn update_one(
     }
     if !update.check {
         let accepted = update.accept_signer.filter(|_| !update.yes);
-        if let Err(error) = check_signer(pinned_signer(&package), staged.signer(), accepted) {
+        if let Err(error) = check_signer(package.signer, staged.signer(), accepted) {
             return Ok(undecided(Code::SignerChanged, &format!("{error}. Nothing was changed.")));
         }
     }
@@ -110,7 +110,7 @@ async fn update_one(
     }
     let today = held.today();
     let mut locked = new.locked(&package.from, &fetched.found, &today, package.order, Some(&package));
-    locked.signer = staged.signer().map(|signer| signer.to_string());
+    locked.signer = staged.signer();
     let grants = moved_grants(held.packages(), &package, &locked).await?;
     let lock = held.lock().with(locked).map_err(|error| CliError::new(Code::PackageLimit, format!("{error}.")))?;
     held.commit("update", &name, lock, Some(staged), grants.clone()).await?;
@@ -120,10 +120,6 @@ async fn update_one(
         say!("Open sessions use it after /reload_skills.");
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn pinned_signer(package: &LockedPackage) -> Option<Fingerprint> {
-    package.signer.as_deref().and_then(|signer| signer.parse().ok())
 }
 
 /// Refuses a version of a registry that has other bytes than when it was installed: a tag can be moved.

@@ -171,7 +171,7 @@ impl PackageReport {
             order: before.map_or(order, |before| before.order),
             added: before.map_or(today, |before| &before.added).to_owned(),
             updated: today.to_owned(),
-            signer: before.and_then(|before| before.signer.clone()),
+            signer: before.and_then(|before| before.signer),
             skills: self.skills.iter().filter_map(SkillReport::locked).collect(),
             servers: self
                 .servers

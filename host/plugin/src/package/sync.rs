@@ -123,8 +123,7 @@ async fn stage(
         Some(from) => held.stage_copy(package, &from.join(package.folder()))?,
         None => stage_found(held, package).await?,
     };
-    let pinned = package.signer.as_deref().and_then(|signer| signer.parse().ok());
-    match check_signer(pinned, staged.signer(), None) {
+    match check_signer(package.signer, staged.signer(), None) {
         Ok(()) => Ok(staged),
         Err(error) => {
             let message = format!("package '{}': {error}.", package.name);

@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use patchbay_core::PackageName;
-use patchbay_skill::{LockedPackage, PackageKind, SignatureError, verify_signature};
+use patchbay_skill::{Fingerprint, LockedPackage, PackageKind, SignatureError, verify_signature};
 
 use super::{PackageError, Packages, Sums, staged::PackageContent};
 
@@ -40,7 +40,7 @@ pub fn verify(packages: &Packages, package: &LockedPackage) -> VerifiedPackage {
         Err(_) if !folder.exists() => wrong.push("its files are missing".to_owned()),
         Err(error) => unread(&error, &mut wrong, &mut unknown),
     }
-    if let Some(signer) = &package.signer {
+    if let Some(signer) = package.signer {
         check_signature(package, &folder, signer, &mut wrong, &mut unknown);
     }
     VerifiedPackage { name: package.name.clone(), wrong, unknown }
@@ -50,7 +50,7 @@ pub fn verify(packages: &Packages, package: &LockedPackage) -> VerifiedPackage {
 fn check_signature(
     package: &LockedPackage,
     folder: &Path,
-    signer: &str,
+    signer: Fingerprint,
     wrong: &mut Vec<String>,
     unknown: &mut Vec<String>,
 ) {
@@ -62,7 +62,7 @@ fn check_signature(
     // Files that cannot be read are reported already.
     let Ok(signed) = signed else { return };
     match verify_signature(&signature, &signed) {
-        Ok(found) if found.to_string() == signer => {}
+        Ok(found) if found == signer => {}
         Ok(found) => wrong.push(format!("it is signed by {found}, and not by {signer}")),
         Err(SignatureError::Mismatch(_)) if package.kind != PackageKind::File => {
             unknown.push("its signature covers the archive that it came in, which is not kept".to_owned());
