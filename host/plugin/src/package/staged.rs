@@ -207,7 +207,13 @@ impl StagedPackage {
             Some((bytes, _)) => files::write(&signature, bytes, false)?,
             None => drop(fs::remove_file(&signature)),
         }
+        let sums = |folder: &Path| PackageTree::of_folder(folder).and_then(|tree| tree.sums());
         if place.exists() {
+            let copy = sums(&self.folder())?;
+            if sums(&place).is_ok_and(|there| there == copy) {
+                // Replaced files would be missing for a moment, and after a crash in that moment for good.
+                return Ok(());
+            }
             // Left by an interrupted command, or changed since.
             let old = self.staging.path().join("old");
             fs::rename(&place, &old).map_err(PackageError::io(&place))?;
@@ -223,4 +229,39 @@ fn staging(packages: &Path) -> Result<TempDir, PackageError> {
 fn unstable(path: &Path) -> PackageError {
     let message = format!("{} changed while it was copied. Try again when nothing writes there.", shown(path));
     PackageError::new(Code::PackageUnstable, message)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+
+    use super::*;
+    use crate::package::{PackageSource, find_source};
+
+    #[test]
+    fn installed_files_are_replaced_only_if_they_differ() {
+        let folder = tempfile::tempdir().unwrap();
+        let (source, packages) = (folder.path().join("hello"), folder.path().join("packages"));
+        fs::create_dir_all(&source).unwrap();
+        fs::create_dir_all(&packages).unwrap();
+        fs::write(source.join("SKILL.md"), "---\nsummary: Says hello\n---\nSay hello.\n").unwrap();
+        let Ok(PackageSource::Package(source)) = find_source(&source) else { panic!("not a package") };
+        let name = "hello".parse().unwrap();
+        let install = || {
+            let staged = StagedPackage::of_source(&packages, &source).unwrap();
+            let place = packages.join("hello").join(staged.digest().to_hex());
+            staged.install(&packages, &name).unwrap();
+            place
+        };
+        let place = install();
+        let inode = || fs::metadata(&place).unwrap().ino();
+        let first = inode();
+        install();
+        assert_eq!(inode(), first);
+        let skill_md = place.join("hello/SKILL.md");
+        fs::set_permissions(&skill_md, fs::Permissions::from_mode(0o644)).unwrap();
+        fs::write(&skill_md, "changed").unwrap();
+        install();
+        assert!(inode() != first && fs::read_to_string(&skill_md).unwrap().ends_with("Say hello.\n"));
+    }
 }
