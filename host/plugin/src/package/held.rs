@@ -10,7 +10,7 @@ use std::{
 use patchbay_core::{Code, PackageName};
 use patchbay_policy::{Capability, Root};
 use patchbay_session::PackagePaths;
-use patchbay_skill::{LockedPackage, PackagesLock, read_packages_lock};
+use patchbay_skill::{LOCK_BYTES, LockedPackage, PackagesLock, read_packages_lock};
 use patchbay_store::{GrantRow, MovedGrant, PackageChange, Source, Store, utc_date};
 
 use super::{PackageError, SourceForm, StagedPackage, staged::STAGING};
@@ -148,11 +148,20 @@ impl HeldPackages {
             after: digest(&lock),
             grants,
         };
+        let text = lock.to_text();
+        if text.len() as u64 > LOCK_BYTES {
+            // It could not be read again.
+            let message = format!(
+                "packages.lock would be larger than {} MiB with this change. Remove a package first. Nothing was changed.",
+                LOCK_BYTES >> 20
+            );
+            return Err(PackageError::new(Code::PackageLimit, message));
+        }
         if let Some(staged) = staged {
             staged.install(&paths.folder, name)?;
         }
         let id = store.begin_package_change(change).await?;
-        write_whole(&paths.lock, lock.to_text().as_bytes())?;
+        write_whole(&paths.lock, text.as_bytes())?;
         store.settle_package_change(id, true).await?;
         self.lock = lock;
         self.delete_unused();
