@@ -259,6 +259,12 @@ impl LockedSkill {
         let name = self.path.rsplit('/').next().unwrap_or(&self.path);
         name.strip_suffix(".wasm").unwrap_or(name).parse().ok()
     }
+
+    /// Returns whether a skill with these names, in sessions and in its package, is another version of this one. With one name alone,
+    /// an update could put any skill in the place of this one and have its grants.
+    pub fn is_version_of(&self, name: &Name, own_name: &str) -> bool {
+        self.name == *name && self.own_name().is_some_and(|own| own.as_str() == own_name)
+    }
 }
 
 fn newer(format: u32) -> LockError {
@@ -328,6 +334,15 @@ mod tests {
         assert_eq!((order, lock.next_order()), (vec!["zoo", "ant"], 3));
         assert!(lock.without("ant").package("ant").is_none());
         assert_eq!(PackagesLock::parse("format = 1").unwrap(), PackagesLock::default());
+    }
+
+    #[test]
+    fn skill_is_the_same_only_with_both_names() {
+        let mut skill = package("ant", 1).skills.remove(0);
+        skill.name = "wave".parse().unwrap();
+        assert!(skill.is_version_of(&"wave".parse().unwrap(), "b"));
+        assert!(!skill.is_version_of(&"wave".parse().unwrap(), "wave"));
+        assert!(!skill.is_version_of(&"b".parse().unwrap(), "b"));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::{
 use patchbay_core::{Code, PackageName};
 use patchbay_policy::{Capability, Root};
 use patchbay_session::PackagePaths;
-use patchbay_skill::{LOCK_BYTES, LockedPackage, PackagesLock, read_packages_lock};
+use patchbay_skill::{LOCK_BYTES, LockedPackage, LockedSkill, PackagesLock, read_packages_lock};
 use patchbay_store::{GrantRow, MovedGrant, PackageChange, Source, Store, utc_date};
 
 use super::{PackageError, SourceForm, StagedPackage, staged::STAGING};
@@ -196,17 +196,17 @@ pub async fn moved_grants(
 ) -> Result<Vec<MovedGrant>, PackageError> {
     let mut moved = Vec::new();
     for grant in grants_of(packages, old).await? {
-        let of_skill =
-            |package: &LockedPackage| package.skills.iter().find(|skill| skill.name.as_str() == grant.skill).cloned();
-        let Some(before) = of_skill(old).filter(|skill| skill.digest.to_string() == grant.skill_digest) else {
-            continue;
+        let before = old.skills.iter().find(|skill| skill.name.as_str() == grant.skill);
+        let Some(before) = before.filter(|skill| skill.digest.to_string() == grant.skill_digest) else { continue };
+        let is_version = |after: &&LockedSkill| {
+            after.own_name().is_some_and(|own_name| before.is_version_of(&after.name, own_name.as_str()))
         };
-        let to = of_skill(new).filter(|after| {
+        let to = new.skills.iter().find(is_version).filter(|after| {
             let granted = grant.capability.parse::<Capability>();
             let in_both = before.asks.iter().filter(|asked| after.asks.contains(asked));
             granted.is_ok_and(|granted| in_both.into_iter().any(|asked| asked.includes(&granted)))
         });
-        if to.as_ref().is_some_and(|after| after.digest == before.digest) {
+        if to.is_some_and(|after| after.digest == before.digest) {
             continue;
         }
         moved.push(moved_grant(grant, to.map(|skill| skill.digest.to_string())));
