@@ -137,6 +137,16 @@ fn first_signer_is_pinned_and_others_are_refused() {
     let updated = plugin(&patchbay, &update);
     assert_eq!(updated.code, Some(0), "{updated:?}");
     assert_eq!(patchbay.line("/greet {}"), "1.1.0");
+    // The lock of another machine that pins another key does not replace this one.
+    let (other, newest) = (Patchbay::new(), component("1.2.0"));
+    files.greet(&newest, Some(theirs.sign(NAMESPACE, &newest)));
+    assert_eq!(plugin(&other, &["add", &url, "--yes"]).code, Some(0));
+    let exported = other.folder().join("exported");
+    assert_eq!(plugin(&other, &["export", exported.to_str().unwrap()]).code, Some(0));
+    let list = exported.join("packages.lock");
+    let sync = ["sync", list.to_str().unwrap(), "--from", exported.to_str().unwrap(), "--yes"];
+    let ran = refused(&patchbay, &sync, "signer_changed");
+    assert!(ran.err.contains(&format!("the pinned signer of package 'greet' is {}", ours.fingerprint())), "{ran:?}");
 
     // A changed signature is found without a network.
     let kept = patchbay.home().join("data/packages/greet");

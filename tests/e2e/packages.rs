@@ -287,6 +287,86 @@ fn export_and_sync_make_machines_equal() {
     refused(&two, &["sync", "missing.lock", "--exact", "--yes"], 1, "folder_unusable");
 }
 
+/// The lock of another machine is not trusted: everything but the origin comes from the files.
+#[test]
+fn sync_refuses_a_lock_that_describes_other_files() {
+    let (one, two) = (Patchbay::new(), Patchbay::new());
+    one.write("workspace/greet.wasm", greeter("1.0.0", "one", "kv"));
+    succeed(&one, &["add", "greet.wasm", "--yes"]);
+    let exported = one.folder().join("exported");
+    succeed(&one, &["export", exported.to_str().unwrap()]);
+    let list = exported.join("packages.lock");
+    let text = fs::read_to_string(&list).unwrap();
+    let arguments = ["sync", list.to_str().unwrap(), "--from", exported.to_str().unwrap(), "--yes"];
+    for (old, new, what) in [
+        ("version = \"1.0.0\"", "version = \"9.0.0\"", ": version."),
+        ("asks = [\"kv\"]\n", "", ": skills."),
+        ("path = \"greet.wasm\"", "path = \"other/greet.wasm\"", ": skills."),
+    ] {
+        let changed = text.replace(old, new);
+        assert_ne!(changed, text, "{old}");
+        fs::write(&list, changed).unwrap();
+        let ran = refused(&two, &arguments, 1, "package_changed");
+        assert!(ran.err.contains(&format!("package 'greet' otherwise than its files are{what}")), "{ran:?}");
+    }
+    fs::write(&list, &text).unwrap();
+    // The rules hold for each source in the lock before anything is fetched, so the missing server is not noticed.
+    let far = text.replace("found = \"", "found = \"http://127.0.0.1:9/");
+    fs::write(two.workspace().join("far.lock"), far).unwrap();
+    two.write("home/config/config.toml", "[plugins]\nsources = [\"https://plugins.example/\"]\n");
+    refused(&two, &["sync", "far.lock", "--yes"], 1, "source_refused");
+    fs::remove_file(two.home().join("config/config.toml")).unwrap();
+    let plan = succeed(&two, &arguments);
+    let from = format!("  from: {}\n", one.workspace().join("greet.wasm").display());
+    assert!(plan.contains(&from), "{plan}");
+
+    // A version that is installed, even with damaged files, is compared with the one that replaces it.
+    two.write("workspace/greet.wasm", greeter("1.1.0", "two", "clock"));
+    succeed(&two, &["remove", "greet"]);
+    succeed(&two, &["add", "greet.wasm", "--yes"]);
+    refused(&two, &arguments, 2, "package_asks_more");
+    overwrite(&copy(&two, "greet").join("greet.wasm"), b"damaged");
+    let more = refused(&two, &arguments, 2, "package_asks_more");
+    assert!(more.err.contains("skill greet now asks for kv."), "{more:?}");
+    two.write("workspace/greet.wasm", greeter("1.1.0", "two", "kv"));
+    succeed(&two, &["remove", "greet"]);
+    succeed(&two, &["add", "greet.wasm", "--yes"]);
+    refused(&two, &arguments, 2, "package_older");
+}
+
+#[test]
+fn lock_that_could_not_be_read_again_is_not_written() {
+    let patchbay = Patchbay::new();
+    patchbay.write("workspace/greet.wasm", greeter("1.0.0", "one", "kv"));
+    let (digest, from) = (patchbay_core::Digest::of(b""), "x".repeat((4 << 20) - 800));
+    let text = format!(
+        "format = 1\n[[package]]\nname = \"big\"\nkind = \"file\"\nfrom = \"{from}\"\nfound = \"/big.wasm\"\ndigest = \"{digest}\"\norder = 1\n\
+         added = \"\"\nupdated = \"\"\n"
+    );
+    patchbay.write("home/config/packages.lock", text);
+    refused(&patchbay, &["add", "greet.wasm", "--yes"], 1, "package_limit");
+}
+
+/// Two names, in sessions and in the package, are one skill. Another skill with the first name has no right to its grants.
+#[test]
+fn renamed_skill_is_not_replaced_by_another_one_of_its_name() {
+    let patchbay = Patchbay::new();
+    let component = Guest::answering("yes").component();
+    let skill_md =
+        b"---\ninvocation_mode: tool_dispatch\ncommand: ask\ncommand_tool: run\ncapabilities: [kv]\n---\nAsk.\n";
+    let write = |folder: &str, version: &str| {
+        let _ = fs::remove_dir_all(patchbay.workspace().join("tools"));
+        let [text, wasm] = ["SKILL.md", "tool.wasm"].map(|file| format!("skills/{folder}/{file}"));
+        agent_plugin(&patchbay, "workspace/tools", version, &[(&text, skill_md), (&wasm, &component)]);
+    };
+    write("ask", "1.0.0");
+    succeed(&patchbay, &["add", "tools", "--rename", "ask=wave", "--yes"]);
+    write("wave", "1.1.0");
+    let ran = refused(&patchbay, &["update", "tools", "--yes", "--to", "1.1.0"], 2, "package_asks_more");
+    assert!(ran.out.contains("skill wave: gone\n") && ran.out.contains("skill wave: new\n"), "{ran:?}");
+    assert!(ran.err.contains("skill wave now asks for kv."), "{ran:?}");
+}
+
 #[test]
 fn hostile_sources_are_refused() {
     let patchbay = Patchbay::new();

@@ -24,6 +24,10 @@ pub(super) async fn run(sync: &PluginSync) -> Result<ExitCode, CliError> {
     })?;
     // An empty lock would remove everything with --exact.
     let target = target.ok_or_else(|| CliError::io(&sync.lock)(std::io::ErrorKind::NotFound.into()))?;
+    let fetching = Fetching::new()?;
+    for package in target.packages() {
+        fetching.check_source(&parse_address(&package.found)?)?;
+    }
     let home = HomeDirs::find()?;
     let host = open(&home)?;
     let mut held = packages(&home, host.store()).hold().await?;
@@ -32,29 +36,30 @@ pub(super) async fn run(sync: &PluginSync) -> Result<ExitCode, CliError> {
         say!("The packages are already those of the lock.");
         return Ok(ExitCode::SUCCESS);
     }
-    let (fetching, mut asks) = (Fetching::new()?, Vec::new());
-    for (package, step, signer) in plan.steps() {
-        let wanted: Vec<_> = package.skills.iter().flat_map(|skill| skill.asks.clone()).collect();
-        let signer = fetching.judge(&parse_address(&package.found)?, signer, &wanted)?;
-        let lines = match step {
-            SyncStep::Add(report) => report.lines(),
-            SyncStep::Update(diff, installed) => {
-                asks.extend(diff.newly_asked().iter().cloned());
-                let installed = format!("installed here on {installed}");
-                diff.lines(false).into_iter().chain([installed]).collect()
-            }
-        };
-        let verb = if matches!(step, SyncStep::Add(_)) { "Add" } else { "Update" };
+    let (mut asks, mut lower) = (Vec::new(), Vec::new());
+    for SyncStep { package, report, diff, .. } in plan.steps() {
+        let signer = fetching.judge(&parse_address(&package.found)?, package.signer, &report.asks())?;
+        let mut lines = diff.as_ref().map_or_else(|| report.lines(), |diff| diff.lines(false));
+        if let Some(diff) = diff {
+            asks.extend(diff.newly_asked().iter().cloned());
+            lower.extend(diff.is_lower().then(|| package.name.to_string()));
+        }
+        let installed = held.lock().package(package.name.as_str());
+        lines.extend(installed.map(|installed| format!("installed here on {}", installed.updated)));
+        lines.push(format!("from: {}", text::clean_line(&package.from)));
+        let verb = if installed.is_some() { "Update" } else { "Add" };
         say!("{verb} package '{}':", package.name);
         lines.iter().chain([&signer]).for_each(|line| say!("  {line}"));
     }
     plan.removed().iter().for_each(|name| say!("Remove package '{name}'."));
-    if sync.yes && !asks.is_empty() {
-        let message = format!(
-            "--yes does not accept a version that asks for more: {}. Sync in a terminal, without --yes.",
-            asks.join("; ")
-        );
-        return Ok(undecided(Code::PackageAsksMore, &message));
+    for (code, what, which) in
+        [(Code::PackageAsksMore, "a version that asks for more", asks), (Code::PackageOlder, "a lower version", lower)]
+    {
+        if sync.yes && !which.is_empty() {
+            let which = which.join("; ");
+            let message = format!("--yes does not accept {what}: {which}. Sync in a terminal, without --yes.");
+            return Ok(undecided(code, &message));
+        }
     }
     if let Err(code) = confirm("Make these changes? They grant nothing.", sync.yes) {
         return Ok(code);

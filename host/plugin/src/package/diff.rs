@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use patchbay_core::{ToolSpec, text};
-use patchbay_skill::{RequestedCapability, agent_plugin::PackageServer};
+use patchbay_skill::{LockedPackage, LockedSkill, RequestedCapability, agent_plugin::PackageServer};
 use patchbay_tools::{DiffLine, FileDiff};
 
 use super::{
@@ -31,15 +31,21 @@ impl PackageDiff {
         let mut diff = Self::default();
         let version =
             |report: &PackageReport| report.version.as_deref().map_or("no version".to_owned(), text::clean_line);
-        let number = |report: &PackageReport| semver::Version::parse(report.version.as_deref()?).ok();
-        diff.is_lower = number(old).zip(number(new)).is_some_and(|(old, new)| new < old);
+        diff.is_lower = is_lower(old.version.as_deref(), new.version.as_deref());
         diff.lines.push(format!("{}: {} to {}", new.name, version(old), version(new)));
         let by_name = |report: &PackageReport| -> BTreeMap<String, SkillReport> {
             report.skills.iter().map(|skill| (skill.name.to_string(), skill.clone())).collect()
         };
         let (before, after) = (by_name(old), by_name(new));
         for name in before.keys().chain(after.keys()).collect::<BTreeSet<_>>() {
-            diff.skill(name, before.get(name), after.get(name));
+            match (before.get(name), after.get(name)) {
+                // Two skills that have the name in sessions one after the other are not versions of one.
+                (Some(old), Some(new)) if old.inspected.name != new.inspected.name => {
+                    diff.skill(name, Some(old), None);
+                    diff.skill(name, None, Some(new));
+                }
+                (old, new) => diff.skill(name, old, new),
+            }
         }
         diff.servers(old, new);
         let files = old.sums.differences(&new.sums);
@@ -48,6 +54,28 @@ impl PackageDiff {
         diff.lines.extend((more > 0).then(|| format!("and {more} more files")));
         let left_out = new.left_out.iter().map(|skill| format!("not used: {}: {}", skill.path, skill.why));
         diff.lines.extend(left_out.chain(new.notes.iter().map(|note| format!("note: {}", text::clean_line(note)))));
+        diff
+    }
+
+    /// Compares with the entry of an installed version whose files were changed: all of the new version is shown.
+    pub(crate) fn from_entry(old: &LockedPackage, new: &PackageReport) -> Self {
+        let mut diff = Self { lines: new.lines(), ..Self::default() };
+        diff.is_lower = is_lower(old.version.as_deref(), new.version.as_deref());
+        for skill in &new.skills {
+            let own_name = skill.inspected.name.as_str();
+            let is_same = |before: &&LockedSkill| before.is_version_of(&skill.name, own_name);
+            let before = old.skills.iter().find(is_same).map(|before| &*before.asks).unwrap_or_default();
+            let more = skill.asks().iter().filter(|asked| !before.iter().any(|had| had.includes(&asked.capability)));
+            diff.asks.extend(more.map(|asked| format!("skill {} now asks for {}", skill.name, asked_line(asked))));
+        }
+        let is_there = |server: &PackageServer| {
+            old.servers.iter().any(|before| before.name == server.name && before.digest == server.digest)
+        };
+        let changed = new.servers.iter().filter(|server| !is_there(server));
+        diff.asks.extend(changed.map(|server| {
+            format!("server {} is new or changed: {}", text::clean_line(&server.name), server_line(server))
+        }));
+        diff.lines.extend(diff.asks.iter().cloned());
         diff
     }
 
@@ -157,4 +185,10 @@ impl PackageDiff {
         let gone = old.servers.iter().filter(is_gone);
         self.lines.extend(gone.map(|server| format!("server {} is gone", text::clean_line(&server.name))));
     }
+}
+
+/// Returns whether `new` is a lower version by SemVer.
+fn is_lower(old: Option<&str>, new: Option<&str>) -> bool {
+    let number = |version: Option<&str>| semver::Version::parse(version?).ok();
+    number(old).zip(number(new)).is_some_and(|(old, new)| new < old)
 }

@@ -16,20 +16,23 @@ use super::{
     held::{grants_of_removed, moved_grants},
     report, verify,
 };
-use crate::{AddressError, FetchOptions, Inspector, PackageAddress, check_signer};
+use crate::{AddressError, FetchOptions, Inspector, PackageAddress, SignerChanged, check_signer};
 
 /// The changes that make a home equal to a lock. Every copy is complete and has the digest of the lock.
 pub struct SyncPlan {
-    steps: Vec<(LockedPackage, SyncStep, StagedPackage)>,
+    steps: Vec<SyncStep>,
     removed: Vec<PackageName>,
 }
 
-/// One change of a plan.
-pub enum SyncStep {
-    /// A package that is not installed, or whose files were changed.
-    Add(Box<PackageReport>),
-    /// An installed package with another digest: what changes, and the day on which the version before was installed.
-    Update(PackageDiff, String),
+/// A package that a plan adds or updates.
+pub struct SyncStep {
+    /// The new entry of the lock: the origin comes from the target, everything else from the inspected copy.
+    pub package: LockedPackage,
+    /// The content of the copy.
+    pub report: PackageReport,
+    /// The changes from the installed version; `None` if the package is not installed.
+    pub diff: Option<PackageDiff>,
+    staged: StagedPackage,
 }
 
 impl SyncPlan {
@@ -37,7 +40,7 @@ impl SyncPlan {
     /// packages of `target` were found. Packages that `target` does not name are removed if `exact`.
     ///
     /// # Errors
-    /// A package cannot be read, or has another digest.
+    /// A package cannot be read, differs from its entry in `target`, or has another signer than the pinned one.
     pub async fn new(
         held: &HeldPackages,
         target: &PackagesLock,
@@ -53,19 +56,16 @@ impl SyncPlan {
                 continue;
             }
             let staged = stage(held, package, from).await?;
-            let new = reported(inspector, &staged.folder(), package).await?;
-            // Changed files cannot be compared, so the package is shown as a new one.
-            let old = match before {
-                Some(before) => reported(inspector, &held.packages().folder_of(before), before).await.ok(),
+            if let Some(before) = before {
+                check_pinned(before, &staged)?;
+            }
+            let report = reported(inspector, &staged.folder(), package).await?;
+            let diff = match before {
+                Some(before) => Some(difference(held, inspector, before, &report).await),
                 None => None,
             };
-            let step = match (before, old) {
-                (Some(before), Some(old)) if old.digest == before.digest => {
-                    SyncStep::Update(PackageDiff::new(&old, &new), before.updated.clone())
-                }
-                _ => SyncStep::Add(Box::new(new)),
-            };
-            steps.push((package.clone(), step, staged));
+            let package = new_entry(held, package, &report, staged.signer())?;
+            steps.push(SyncStep { package, report, diff, staged });
         }
         let extra =
             held.lock().packages().iter().filter(|package| exact && target.package(package.name.as_str()).is_none());
@@ -77,9 +77,9 @@ impl SyncPlan {
         self.steps.is_empty() && self.removed.is_empty()
     }
 
-    /// Returns the packages that are added or updated, in order, with the key that signed each copy.
-    pub fn steps(&self) -> impl Iterator<Item = (&LockedPackage, &SyncStep, Option<Fingerprint>)> {
-        self.steps.iter().map(|(package, step, staged)| (package, step, staged.signer()))
+    /// Returns the packages that are added or updated, in order.
+    pub fn steps(&self) -> &[SyncStep] {
+        &self.steps
     }
 
     /// Returns the names of the packages that are removed.
@@ -97,20 +97,79 @@ impl SyncPlan {
             let grants = grants_of_removed(held.packages(), &package).await?;
             held.commit("sync", &name, held.lock().without(name.as_str()), None, grants).await?;
         }
-        for (target, _, staged) in self.steps {
-            let (order, added, grants) = match held.lock().package(target.name.as_str()) {
-                None => (held.lock().next_order(), held.today(), Vec::new()),
-                Some(before) => {
-                    (before.order, before.added.clone(), moved_grants(held.packages(), before, &target).await?)
+        for SyncStep { mut package, staged, .. } in self.steps {
+            let grants = match held.lock().package(package.name.as_str()) {
+                None => {
+                    package.order = held.lock().next_order();
+                    Vec::new()
                 }
+                Some(before) => moved_grants(held.packages(), before, &package).await?,
             };
-            let name = target.name.clone();
-            let package = LockedPackage { order, added, updated: held.today(), ..target };
+            let name = package.name.clone();
             let lock = held.lock().with(package).map_err(|error| PackageError::lock(&error))?;
             held.commit("sync", &name, lock, Some(staged), grants).await?;
         }
         Ok(())
     }
+}
+
+/// Returns the entry for an inspected copy, which must be the one that `target` describes: a lock of another machine is not proof of
+/// anything in it.
+fn new_entry(
+    held: &HeldPackages,
+    target: &LockedPackage,
+    report: &PackageReport,
+    signer: Option<Fingerprint>,
+) -> Result<LockedPackage, PackageError> {
+    let before = held.lock().package(target.name.as_str());
+    let mut entry = report.locked(&target.from, &target.found, &held.today(), target.order, before);
+    entry.signer = signer;
+    entry.skills.sort_by(|a, b| a.path.cmp(&b.path));
+    entry.servers.sort_by(|a, b| a.name.cmp(&b.name));
+    let differs = [
+        ("kind", entry.kind != target.kind),
+        ("version", entry.version != target.version),
+        ("skills", entry.skills != target.skills),
+        ("servers", entry.servers != target.servers),
+    ];
+    let differs: Vec<&str> = differs.into_iter().filter(|(_, differs)| *differs).map(|(what, _)| what).collect();
+    if differs.is_empty() {
+        return Ok(entry);
+    }
+    let message = format!(
+        "the lock describes package '{}' otherwise than its files are: {}. Write the lock again on the machine that it is from: patchbay \
+         plugin export DIR",
+        target.name,
+        differs.join(", ")
+    );
+    Err(PackageError::new(Code::PackageChanged, message))
+}
+
+/// Compares a copy with the installed version: with its files, or with its entry in the lock if its files were changed.
+async fn difference(
+    held: &HeldPackages,
+    inspector: &Inspector,
+    before: &LockedPackage,
+    new: &PackageReport,
+) -> PackageDiff {
+    match reported(inspector, &held.packages().folder_of(before), before).await {
+        Ok(old) if old.digest == before.digest => PackageDiff::new(&old, new),
+        _ => PackageDiff::from_entry(before, new),
+    }
+}
+
+/// Checks the signer of a copy against the key that `package` pins.
+fn check_pinned(package: &LockedPackage, staged: &StagedPackage) -> Result<(), PackageError> {
+    let Err(SignerChanged { pinned, found }) = check_signer(package.signer, staged.signer(), None) else {
+        return Ok(());
+    };
+    let found = found.map_or("is not signed".to_owned(), |found| format!("is signed by {found}"));
+    let name = &package.name;
+    let message = format!(
+        "the pinned signer of package '{name}' is {pinned}, and the copy {found}. If its publisher confirms the change, remove the \
+         package and add it again."
+    );
+    Err(PackageError::new(Code::SignerChanged, message))
 }
 
 /// Copies a package of the target, which must have the digest and the signer of the lock.
@@ -123,13 +182,8 @@ async fn stage(
         Some(from) => held.stage_copy(package, &from.join(package.folder()))?,
         None => stage_found(held, package).await?,
     };
-    match check_signer(package.signer, staged.signer(), None) {
-        Ok(()) => Ok(staged),
-        Err(error) => {
-            let message = format!("package '{}': {error}.", package.name);
-            Err(PackageError::new(Code::SignerChanged, message))
-        }
-    }
+    check_pinned(package, &staged)?;
+    Ok(staged)
 }
 
 async fn stage_found(held: &HeldPackages, package: &LockedPackage) -> Result<StagedPackage, PackageError> {
