@@ -377,6 +377,11 @@ fn hostile_sources_are_refused() {
         agent_plugin(&patchbay, "workspace/tools", "1.0.0", files);
     };
     patchbay.write("workspace/secret", "secret");
+    for name in ["no\u{202e}where", "un\u{202e}built"] {
+        fs::create_dir_all(patchbay.workspace().join("un\u{202e}built")).unwrap();
+        let ran = refused(&patchbay, &["add", name, "--yes"], 1, "invalid_args");
+        assert!(!ran.err.contains('\u{202e}'), "{ran:?}");
+    }
     let make: [(&str, &dyn Fn()); 10] = [
         ("link out", &|| symlink("../../secret", at("skills/secret")).unwrap()),
         ("absolute link", &|| symlink("/etc/passwd", at("skills/hello/passwd")).unwrap()),

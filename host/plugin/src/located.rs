@@ -41,7 +41,7 @@ pub enum PluginForm {
 #[non_exhaustive]
 pub enum LocateError {
     /// A file or folder cannot be read.
-    #[error("cannot read {}: {source}", path.display())]
+    #[error("cannot read {}: {source}", shown(path))]
     Io {
         /// The file or folder that the operation failed on.
         path: PathBuf,
@@ -49,7 +49,7 @@ pub enum LocateError {
         source: io::Error,
     },
     /// The name of the folder or file cannot be the name of a plugin.
-    #[error("{}: {reason}. Rename it", path.display())]
+    #[error("{}: {reason}. Rename it", shown(path))]
     Name {
         /// The folder or file with the invalid name.
         path: PathBuf,
@@ -57,13 +57,13 @@ pub enum LocateError {
         reason: String,
     },
     /// The folder has sources, but was not built.
-    #[error("{} is not built yet: it has sources, but no component. Run: patchbay plugin build {}", .0.display(), quoted(.0))]
+    #[error("{} is not built yet: it has sources, but no component. Run: patchbay plugin build {}", shown(.0), quoted(.0))]
     NotBuilt(PathBuf),
     /// The folder is not the folder of a plugin.
-    #[error("{} has neither a SKILL.md nor a component (*.wasm), so it is not a plugin's folder", .0.display())]
+    #[error("{} has neither a SKILL.md nor a component (*.wasm), so it is not a plugin's folder", shown(.0))]
     NoPlugin(PathBuf),
     /// The folder has several components.
-    #[error("{} has several components: {}. Name one of them", path.display(), names.join(", "))]
+    #[error("{} has several components: {}. Name one of them", shown(path), text::clean_line(&names.join(", ")))]
     Several {
         /// The folder with the components.
         path: PathBuf,
@@ -71,7 +71,7 @@ pub enum LocateError {
         names: Vec<String>,
     },
     /// The file is not a component.
-    #[error("{} is {reason}", path.display())]
+    #[error("{} is {reason}", shown(path))]
     NoComponent {
         /// The path of the given file.
         path: PathBuf,
@@ -80,8 +80,13 @@ pub enum LocateError {
     },
 }
 
+/// Returns a path for a message: a name in it may contain characters that reorder the line or do not show.
+fn shown(path: &Path) -> String {
+    text::clean_line(&path.to_string_lossy())
+}
+
 fn quoted(path: &Path) -> String {
-    patchbay_policy::quoted(&path.to_string_lossy()).into_owned()
+    patchbay_policy::quoted(&shown(path)).into_owned()
 }
 
 fn failed(path: &Path) -> impl FnOnce(io::Error) -> LocateError {
@@ -170,7 +175,7 @@ fn folder(path: &Path) -> Result<LocatedPlugin, LocateError> {
 fn name(path: &Path, label: &str) -> Result<Name, LocateError> {
     label.parse().map_err(|error: patchbay_core::NameError| LocateError::Name {
         path: path.to_owned(),
-        reason: error.to_string(),
+        reason: text::clean_line(&error.to_string()),
     })
 }
 
