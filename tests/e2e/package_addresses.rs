@@ -133,6 +133,9 @@ fn first_signer_is_pinned_and_others_are_refused() {
     let accept = ["update", "greet", "--accept-signer", &theirs.fingerprint()];
     refused(&patchbay, &accept, "not_confirmed");
     refused(&patchbay, &["update", "greet", "--accept-signer", &ours.fingerprint()], "signer_changed");
+    let ran = refused(&patchbay, &[&update[..], &accept[2..]].concat(), "signer_changed");
+    let again = format!("repeat with: --accept-signer {}, without --yes. Nothing was changed.", theirs.fingerprint());
+    assert!(ran.err.contains(&again), "{ran:?}");
     files.greet(&new, Some(ours.sign(NAMESPACE, &new)));
     let updated = plugin(&patchbay, &update);
     assert_eq!(updated.code, Some(0), "{updated:?}");

@@ -194,6 +194,35 @@ fn update_shows_what_changes_and_moves_grants_for_what_both_ask_for() {
 }
 
 #[test]
+fn update_without_anything_usable_is_refused() {
+    let patchbay = Patchbay::new();
+    let write = |version: &str, files: &[(&str, &[u8])]| {
+        let _ = fs::remove_dir_all(patchbay.workspace().join("tools"));
+        agent_plugin(&patchbay, "workspace/tools", version, files);
+    };
+    write("1.0.0", &[("skills/hello/SKILL.md", HELLO), ("skills/more/SKILL.md", HELLO)]);
+    succeed(&patchbay, &["add", "tools", "--yes"]);
+    let update = ["update", "tools", "--yes", "--to", "1.1.0"];
+    let broken: (&str, &[u8]) = ("skills/more/more.wasm", b"no wasm");
+    write("1.1.0", &[("skills/hello/SKILL.md", HELLO), ("skills/more/SKILL.md", HELLO), broken]);
+    let ran = refused(&patchbay, &update, 2, "not_confirmed");
+    assert!(
+        ran.err.contains("--yes does not accept a version with skills that cannot be used: skills/more: "),
+        "{ran:?}"
+    );
+    write("1.1.0", &[("skills/more/SKILL.md", HELLO), broken]);
+    let ran = refused(&patchbay, &update, 1, "package_empty");
+    assert!(ran.err.contains("the new version of package 'tools' is not taken: "), "{ran:?}");
+
+    // Of several packages, a failure is not hidden by a later question.
+    patchbay.write("workspace/gone.wasm", greeter("1.0.0", "one", "kv"));
+    succeed(&patchbay, &["add", "gone.wasm", "--yes"]);
+    fs::remove_file(patchbay.workspace().join("gone.wasm")).unwrap();
+    write("1.1.0", &[("skills/hello/SKILL.md", HELLO), ("skills/more/SKILL.md", HELLO)]);
+    refused(&patchbay, &["update"], 1, "not_confirmed");
+}
+
+#[test]
 fn difference_shows_tools_text_servers_and_invisible_characters() {
     let patchbay = Patchbay::new();
     let mcp = |command: &str| {

@@ -43,7 +43,9 @@ pub(super) async fn run(update: &PluginUpdate) -> Result<ExitCode, CliError> {
         let package = installed(&held.packages().read()?, &name)?;
         match update_one(update, &host, &mut held, &inspector, package).await {
             Ok(one) if one == ExitCode::SUCCESS => {}
-            Ok(one) => code = one,
+            // A question without an answer does not hide a failure.
+            Ok(one) if code == ExitCode::SUCCESS => code = one,
+            Ok(_) => {}
             // One package whose source is gone does not keep the others from their updates.
             Err(error) if update.names.len() != 1 => {
                 note(&format!("Error: {name}: {error}"));
@@ -89,6 +91,12 @@ async fn update_one(
     }
     let old = installed_report(held.packages(), inspector, &package).await?;
     let new = report(inspector, &staged.folder(), source.kind, name.clone(), &renames(&package)).await?;
+    if let Some(why) = new.unusable() {
+        return Err(CliError::new(
+            Code::PackageEmpty,
+            format!("the new version of package '{name}' is not taken: {why}"),
+        ));
+    }
     let diff = PackageDiff::new(&old, &new);
     check_version(&address, &package, &new)?;
     let signer = fetching.judge(&address, staged.signer(), &new.asks())?;
@@ -102,7 +110,9 @@ async fn update_one(
     if !update.check {
         let accepted = update.accept_signer.filter(|_| !update.yes);
         if let Err(error) = check_signer(package.signer, staged.signer(), accepted) {
-            return Ok(undecided(Code::SignerChanged, &format!("{error}. Nothing was changed.")));
+            // The hint at the end of the error is not enough: --yes accepts no other key.
+            let alone = if update.yes && staged.signer().is_some() { ", without --yes" } else { "" };
+            return Ok(undecided(Code::SignerChanged, &format!("{error}{alone}. Nothing was changed.")));
         }
     }
     if let Err(code) = may_take(update, &package, &new, &diff) {
@@ -164,6 +174,13 @@ fn may_take(
             "--yes does not accept a version that asks for more: {asks}. Update it in a terminal, without --yes."
         );
         return Err(undecided(Code::PackageAsksMore, &message));
+    }
+    if update.yes && !diff.newly_left_out().is_empty() {
+        let skills = diff.newly_left_out().join("; ");
+        let message = format!(
+            "--yes does not accept a version with skills that cannot be used: {skills}. Update it in a terminal, without --yes."
+        );
+        return Err(undecided(Code::NotConfirmed, &message));
     }
     if update.yes && update.to.is_none() {
         let message =

@@ -7,7 +7,7 @@ use patchbay_skill::{LockedPackage, LockedSkill, RequestedCapability, agent_plug
 use patchbay_tools::{DiffLine, FileDiff};
 
 use super::{
-    PackageReport,
+    LeftOut, PackageReport,
     report::{SkillReport, asked_line, server_line},
 };
 
@@ -21,6 +21,8 @@ pub struct PackageDiff {
     asks: Vec<String>,
     /// Whether the version is lower than before, by SemVer.
     is_lower: bool,
+    /// The skills that cannot be used in the new version and were not left out before.
+    left_out: Vec<String>,
     lines: Vec<String>,
     texts: Vec<(String, FileDiff)>,
 }
@@ -52,6 +54,9 @@ impl PackageDiff {
         let more = files.len().saturating_sub(FILES);
         diff.lines.extend(files.into_iter().take(FILES).map(|file| format!("file {file}")));
         diff.lines.extend((more > 0).then(|| format!("and {more} more files")));
+        let is_new = |skill: &&LeftOut| !old.left_out.iter().any(|before| before.path == skill.path);
+        let newly = new.left_out.iter().filter(is_new);
+        diff.left_out = newly.map(|skill| format!("{}: {}", skill.path, skill.why)).collect();
         let left_out = new.left_out.iter().map(|skill| format!("not used: {}: {}", skill.path, skill.why));
         diff.lines.extend(left_out.chain(new.notes.iter().map(|note| format!("note: {}", text::clean_line(note)))));
         diff
@@ -82,6 +87,11 @@ impl PackageDiff {
     /// Returns what is asked for or declared in addition, one line each. A version that adds nothing can be taken without a person.
     pub fn newly_asked(&self) -> &[String] {
         &self.asks
+    }
+
+    /// Returns the skills that cannot be used in the new version and were not left out before, each with the reason.
+    pub fn newly_left_out(&self) -> &[String] {
+        &self.left_out
     }
 
     /// Returns whether the new version is lower. Versions that are not SemVer are not compared.

@@ -181,6 +181,15 @@ impl PackageReport {
         }
     }
 
+    /// Returns why nothing of the package can be used; `None` if it has a skill or a server.
+    pub fn unusable(&self) -> Option<String> {
+        if !self.skills.is_empty() || !self.servers.is_empty() {
+            return None;
+        }
+        let why: Vec<&str> = self.left_out.iter().map(|skill| &*skill.why).collect();
+        Some(if why.is_empty() { "it has no skills and no servers.".to_owned() } else { why.join("; ") })
+    }
+
     /// Returns the capabilities that the skills ask for.
     pub fn asks(&self) -> Vec<Capability> {
         let asks = self.skills.iter().flat_map(SkillReport::asks);
