@@ -9,10 +9,12 @@ use std::{
 };
 
 use patchbay_tests::{
+    adapter::Adapter,
     binary::{Patchbay, Ran},
     guest::Guest,
     server::Server,
 };
+use serde_json::json;
 
 use crate::plugin_add::{lock, packages, plugin};
 
@@ -94,6 +96,21 @@ fn refused(patchbay: &Patchbay, arguments: &[&str], code: &str) -> Ran {
     assert!(ran.code != Some(0) && ran.err.contains(&format!("[{code}]")), "{arguments:?}: {ran:?}");
     assert_eq!((packages(patchbay), fs::read_to_string(lock(patchbay)).ok()), before, "{arguments:?}");
     ran
+}
+
+#[test]
+fn adapter_from_elsewhere_is_added_after_a_question() {
+    let (patchbay, files) = (Patchbay::new(), Files::new());
+    let adapter = Adapter::manifest(&json!({"name": "acme"})).component();
+    let digest = patchbay_core::Digest::of(&adapter);
+    files.files.lock().unwrap().insert("/acme.wasm".to_owned(), adapter);
+    let url = files.url("/acme.wasm");
+    let asked = refused(&patchbay, &["add", &url], "not_confirmed");
+    assert_eq!(asked.out, format!("provider acme ({digest})\nsigner: none, so nothing proves who made it\n"));
+    let place = patchbay.home().join("config/providers/acme.wasm");
+    assert!(asked.code == Some(2) && !place.exists(), "{asked:?}");
+    let added = plugin(&patchbay, &["add", &url, "--yes"]);
+    assert!(added.code == Some(0) && added.out.contains("Added provider 'acme' (") && place.exists(), "{added:?}");
 }
 
 #[test]

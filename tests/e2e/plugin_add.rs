@@ -51,6 +51,9 @@ fn package_is_added_listed_and_removed() {
         asked.err
     );
     assert_eq!((packages(&patchbay), lock(&patchbay).exists()), (vec![], false));
+    // As JSON, it would be asked about before anything is shown.
+    let unseen = plugin(&patchbay, &["add", "greet.wasm", "--json"]);
+    assert!(unseen.code == Some(2) && unseen.out.is_empty() && unseen.err.contains("[not_confirmed]"), "{unseen:?}");
     let added = plugin(&patchbay, &["add", "greet.wasm", "--yes"]);
     assert!(added.out.starts_with(&asked.out), "{}\n{}", asked.out, added.out);
     for line in [

@@ -20,7 +20,7 @@ use serde_json::json;
 use super::{
     fetching::{Fetching, parse_address},
     inspector,
-    packages::{UNDECIDED, confirm, packages, print_grants, shown},
+    packages::{UNDECIDED, confirm, packages, print_grants, shown, undecided},
 };
 use crate::{
     CliError,
@@ -46,13 +46,34 @@ pub(crate) async fn run(add: &PluginAdd) -> Result<ExitCode, CliError> {
     let fetched = fetching.fetch(&address, add.sha256, sign_in).await?;
     match find_source(&fetched.path)? {
         PackageSource::Adapter(file) => {
-            fetching.judge(&address, fetched.signer, &[])?;
-            provider::add(&open(&HomeDirs::find()?)?, &file, None).await?;
+            let signer = fetching.judge(&address, fetched.signer, &[])?;
+            let host = open(&HomeDirs::find()?)?;
+            if !matches!(address, PackageAddress::Local(_))
+                && let Err(code) = confirm_adapter(add, &host, &file, &signer).await?
+            {
+                return Ok(code);
+            }
+            provider::add(&host, &file, None).await?;
             Ok(ExitCode::SUCCESS)
         }
         PackageSource::Marketplace(marketplace) => Ok(list_marketplace(&marketplace, &add.plugin)),
         PackageSource::Package(source) => add_package(add, &source, &fetching, &address, &fetched).await,
     }
+}
+
+/// Asks about an adapter that came from elsewhere. A local one is added as `provider add` does, without a question.
+async fn confirm_adapter(
+    add: &PluginAdd,
+    host: &Arc<Host>,
+    file: &Path,
+    signer: &str,
+) -> Result<Result<(), ExitCode>, CliError> {
+    let checked = host.providers().check(file, None).await.map_err(CliError::io(file))?;
+    // Without a name, it is refused with the reason when it is added.
+    let Some(name) = &checked.name else { return Ok(Ok(())) };
+    say!("provider {name} ({})", checked.digest);
+    say!("{signer}");
+    Ok(confirm(&format!("Add provider '{name}'?"), add.yes))
 }
 
 /// Prints the plugins of a folder that is not a plugin itself.
@@ -79,6 +100,11 @@ async fn add_package(
     address: &PackageAddress,
     fetched: &FetchedPackage,
 ) -> Result<ExitCode, CliError> {
+    if add.json && !add.yes {
+        let message = "--json shows nothing to decide about. Read the package without --json, or repeat the command with --yes. Nothing \
+                       was changed.";
+        return Ok(undecided(Code::NotConfirmed, message));
+    }
     let (home, given) = (HomeDirs::find()?, shown(&add.plugin));
     if let Some(newer) = &source.newer {
         note(&format!(
@@ -134,9 +160,7 @@ async fn reported(
 ) -> Result<PackageReport, CliError> {
     let renames: BTreeMap<_, _> = add.rename.iter().map(|rename| (rename.old.clone(), rename.new.clone())).collect();
     let report = report(&inspector(false)?, &staged.folder(), source.kind, name.clone(), &renames).await?;
-    if report.skills.is_empty() && report.servers.is_empty() {
-        let why: Vec<&str> = report.left_out.iter().map(|skill| &*skill.why).collect();
-        let why = if why.is_empty() { "it has no skills and no servers.".to_owned() } else { why.join("; ") };
+    if let Some(why) = report.unusable() {
         let code = if source.kind == PackageKind::AgentPlugin { Code::PackageEmpty } else { Code::InvalidArgs };
         return Err(CliError::new(code, format!("{} was not added: {why}", shown(&add.plugin))));
     }
