@@ -13,6 +13,7 @@ use axum::{
     response::IntoResponse as _,
     routing::any,
 };
+use http_body_util::BodyExt as _;
 use hyper::{body::Incoming, service::Service as _};
 use hyper_util::service::TowerToHyperService;
 use patchbay_mcp::server::{ActiveRequest, HostGate, Misdirected, OpenConnection};
@@ -63,10 +64,14 @@ impl ServeFront {
             return self.state.metrics();
         }
         let token = self.state.token(&head).await;
-        if token.is_none() && !page::is_open(head.uri.path()) {
+        let Some(token) = token else {
+            if page::is_open(head.uri.path()) {
+                // Without a permit: the connection is closed if no request with a token follows in time.
+                return self.route(Request::from_parts(head, Body::new(body))).await;
+            }
             counters.refused_token.fetch_add(1, Ordering::Relaxed);
             return no_token();
-        }
+        };
         if head.uri.path() == METRICS && is_near {
             return self.state.metrics();
         }
@@ -76,10 +81,19 @@ impl ServeFront {
         }
         let active = Arc::new(connection.begin().await);
         let mut request = Request::from_parts(head, Body::new(body));
-        if let Some(token) = token {
-            request.extensions_mut().insert(token);
-        }
+        request.extensions_mut().insert(token);
         request.extensions_mut().insert(Arc::clone(&active));
+        // The closure keeps the request active until the body is dropped.
+        self.route(request).await.map(|body| {
+            let keep_active = move |error| {
+                let _ = &active;
+                error
+            };
+            Body::new(body.map_err(keep_active))
+        })
+    }
+
+    async fn route(&self, request: Request<Body>) -> Response<Body> {
         let Ok(answer) = TowerToHyperService::new(self.router.clone()).call(request).await;
         answer
     }

@@ -4,7 +4,7 @@
 mod fragments;
 mod markdown;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     Extension, Router,
@@ -20,6 +20,7 @@ use patchbay_session::Received;
 use patchbay_store::ClientToken;
 use serde::Deserialize;
 use serde_json::json;
+use tokio::time::timeout;
 
 use crate::{
     api::{ApiCall, ApiError, ClientNews, Following, listed, open, stream},
@@ -34,6 +35,8 @@ const SCRIPT: &str = include_str!("page/page.js");
 const STYLE: &str = include_str!("page/page.css");
 /// Limit in bytes of a body with a code: it is read without a token.
 const CODE_BYTES: usize = 1 << 10;
+/// How long such a body may take.
+const CODE_TIME: Duration = Duration::from_secs(10);
 /// Rows of a conversation that the page shows at first.
 const ROWS: u64 = 500;
 
@@ -186,7 +189,8 @@ async fn opening() -> Response<Body> {
 }
 
 async fn opened(State(state): State<Arc<ServeState>>, request: Request) -> Response<Body> {
-    let body = to_bytes(request.into_body(), CODE_BYTES).await.unwrap_or_default();
+    let body = timeout(CODE_TIME, to_bytes(request.into_body(), CODE_BYTES)).await;
+    let body = body.ok().and_then(Result::ok).unwrap_or_default();
     let LoginCode { code } = serde_json::from_slice(&body).unwrap_or_default();
     if !state.logins.take(&code) {
         let message = "this link was used already, or is older than 60 seconds.".to_owned();

@@ -202,11 +202,18 @@ async fn serve(
     let stream = TimedIo::new(stream, WRITE_TIME);
     match tls {
         None => answer(stream, from, connection, front).await,
-        Some(tls) => match tokio::time::timeout(FIRST_TIME, tls.accept(stream)).await {
-            Ok(Ok(stream)) => answer(stream, from, connection, front).await,
-            Ok(Err(error)) => tracing::debug!("a connection without TLS: {error}"),
-            Err(_) => tracing::debug!("a TLS handshake took too long"),
-        },
+        Some(tls) => {
+            let accepted = tokio::select! {
+                accepted = tls.accept(stream) => accepted,
+                () = connection.closed(FIRST_TIME) => {
+                    return tracing::debug!("a connection without a TLS handshake was closed");
+                }
+            };
+            match accepted {
+                Ok(stream) => answer(stream, from, connection, front).await,
+                Err(error) => tracing::debug!("a connection without TLS: {error}"),
+            }
+        }
     }
 }
 
