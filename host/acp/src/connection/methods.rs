@@ -39,7 +39,8 @@ impl Connection {
             }),
             "session/delete" => self.spawn(responder, line, permit, Self::delete),
             "session/prompt" => match self
-                .check_draining()
+                .check_lines()
+                .and_then(|()| self.check_draining())
                 .and_then(|()| self.with_session(&line, |params: &Prompt| &params.session_id))
             {
                 Ok((handle, mut params)) => {
@@ -107,13 +108,18 @@ impl Connection {
 
     /// Returns the open session that the parameters of `session/close` name. Later messages do not find it any more.
     fn begin_close(&self, line: &[u8]) -> Result<SessionHandle, RpcError> {
+        self.check_lines()?;
         let OfSession { session_id } = params_of(line)?;
         let handle = session_id.parse().ok().and_then(|id| self.sessions.begin_close(id));
         handle.ok_or_else(|| errors::session_not_found(&session_id))
     }
 
-    /// Passes `session/cancel` on. A session that is not open has nothing to cancel.
+    /// Passes `session/cancel` on. A session that is not open has nothing to cancel. A notification has no error, so a client
+    /// without the right is ignored.
     pub(super) async fn cancel_session(&self, line: &[u8]) {
+        if self.check_lines().is_err() {
+            return;
+        }
         let Ok(params) = params_of::<OfSession>(line) else { return };
         if let Ok(handle) = self.find(&params.session_id) {
             handle.cancel().await;
@@ -122,6 +128,7 @@ impl Connection {
 
     async fn new_session(self: Arc<Self>, responder: Responder, params: NewSession) {
         let opened = async {
+            self.check_lines()?;
             let workspace = self.workspace(&params.cwd)?;
             let servers = self.servers(params.mcp_servers)?;
             let permit = self.sessions.take_permit()?;
@@ -235,6 +242,7 @@ impl Connection {
 
     async fn delete(self: Arc<Self>, responder: Responder, params: OfSession) {
         let deleted = async {
+            self.check_lines()?;
             // The protocol: deleting a session that does not exist succeeds.
             let Ok(id) = params.session_id.parse() else { return Ok(json!({})) };
             if let Some(handle) = self.sessions.begin_close(id).or_else(|| self.sessions.closing(id)) {

@@ -54,6 +54,20 @@ impl Connection {
         }
     }
 
+    /// Checks that a client may change sessions.
+    ///
+    /// # Errors
+    /// Its token lacks the right `lines`.
+    pub(super) fn check_lines(&self) -> Result<(), RpcError> {
+        match &self.remote {
+            Some(remote) if !remote.identity.may.lines => {
+                let message = "the token of this client has no right to send lines or to change sessions.";
+                Err(RpcError::of_host(Code::Denied, message))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Checks that a client may send a line now.
     ///
     /// # Errors
@@ -77,9 +91,12 @@ impl Connection {
     /// Returns the servers that a client named.
     ///
     /// # Errors
-    /// Which server is not one, without its values.
+    /// Which server is not one, without its values; or the client may not name any.
     pub(super) fn servers(&self, named: Option<Bounded<NamedServer, 64>>) -> Result<UsableServers, RpcError> {
         let used = servers::servers(named)?;
+        if !used.is_empty() {
+            self.check_lines()?;
+        }
         Ok(match self.remote {
             Some(_) => servers::for_remote(used),
             None => UsableServers { used, left_out: Vec::new() },

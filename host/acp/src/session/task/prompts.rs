@@ -15,10 +15,6 @@ use crate::{params::ContentBlock, prompt};
 
 impl SessionTask {
     pub(super) async fn prompt(&mut self, responder: Responder, blocks: Vec<ContentBlock>, key: Option<String>) {
-        if self.seat.identity().is_some_and(|identity| !identity.may.lines) {
-            let message = "the token of this client has no right to send lines.";
-            return responder.respond(Err(RpcError::of_host(Code::Denied, message))).await;
-        }
         let mut input = match prompt::line(&self.session, blocks).await {
             Ok(input) => input,
             Err(outcome) => return self.refuse(responder, &outcome).await,
