@@ -21,7 +21,8 @@ use crate::{ClientIdentity, Session};
 
 /// A question that waits for its answer.
 pub struct OpenQuestion {
-    /// Its number in the session. Later questions have higher ones.
+    /// Its number in the session. Later questions have higher ones. The first is random, so a client that still shows a question of
+    /// an earlier opening cannot answer another one.
     pub id: u64,
     /// What is asked.
     pub question: Question,
@@ -71,8 +72,11 @@ impl Drop for AskedOnce<'_> {
 }
 
 impl SharedQuestions {
-    pub(super) fn new(session: Weak<Session>, patience: Duration) -> Arc<Self> {
-        Arc::new(Self { session, last: AtomicU64::default(), open: watch::Sender::default(), patience })
+    pub(super) fn new(session: &Arc<Session>, patience: Duration) -> Arc<Self> {
+        let [.., a, b, c, d, e, f] = session.store().source().uuid();
+        // 48 bits: JavaScript reads numbers up to 53 exactly.
+        let last = AtomicU64::new(u64::from_be_bytes([0, 0, a, b, c, d, e, f]));
+        Arc::new(Self { session: Arc::downgrade(session), last, open: watch::Sender::default(), patience })
     }
 
     /// Returns the open questions, and how they change.

@@ -66,7 +66,7 @@ pub struct Seat {
 
 impl SharedSession {
     pub(super) fn new(session: Arc<Session>, patience: Duration) -> Arc<Self> {
-        let questions = SharedQuestions::new(Arc::downgrade(&session), patience);
+        let questions = SharedQuestions::new(&session, patience);
         session.set_approver(Arc::clone(&questions) as _);
         let clients = Mutex::new(SeatedClients { seated: BTreeMap::new(), used: Instant::now() });
         let told = broadcast::Sender::new(TOLD);
