@@ -26,6 +26,7 @@ pub(crate) use {
     call::{ApiCall, ApiError, Reply},
     events::{ClientNews, Following, stream},
     questions::question_body,
+    records::spent,
     sessions::{ListedSession, listed, open},
 };
 

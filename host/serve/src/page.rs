@@ -23,7 +23,7 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use crate::{
-    api::{ApiCall, ApiError, ClientNews, Following, listed, open, stream},
+    api::{ApiCall, ApiError, ClientNews, Following, listed, open, spent, stream},
     login,
     state::ServeState,
     workspaces,
@@ -73,9 +73,9 @@ async fn sessions(State(state): State<Arc<ServeState>>) -> Response<Body> {
 }
 
 async fn usage(State(state): State<Arc<ServeState>>) -> Response<Body> {
-    match state.store().spending_rows(None, None).await {
+    match spent(&state, None, None).await {
         Ok(rows) => page("Usage", "usage", &fragments::usage(&rows)),
-        Err(error) => failed(&error.into()),
+        Err(error) => failed(&error),
     }
 }
 

@@ -5,6 +5,7 @@ use std::{path::Path, sync::Arc};
 use jiff::Timestamp;
 use patchbay_core::{Code, SessionId};
 use patchbay_session::{Seat, SessionError, workspace_path};
+use patchbay_store::StoreError;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
@@ -199,7 +200,11 @@ impl Connection {
 
     /// Checks that the client means the workspace of the session: tools work there, wherever the client's window is.
     async fn check_workspace(&self, id: SessionId, cwd: &Path) -> Result<(), RpcError> {
-        let session = self.host().store().session(id).await.map_err(|error| session_error(error.into()))?;
+        let stored = self.host().store().session(id).await;
+        // A session elsewhere is refused like one that does not exist.
+        let is_hidden = stored.as_ref().is_ok_and(|session| !self.may_use(&session.workspace));
+        let stored = if is_hidden { Err(StoreError::SessionNotFound(id)) } else { stored };
+        let session = stored.map_err(|error| session_error(error.into()))?;
         match workspace_path(cwd) {
             Ok(workspace) if workspace == session.workspace => Ok(()),
             // The folder of a session may be gone; its conversation can still be read.

@@ -1,6 +1,6 @@
 //! What was stored: attachments, costs, tool calls.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use axum::{
     body::Body,
@@ -8,12 +8,12 @@ use axum::{
 };
 use patchbay_core::{Digest, SessionId};
 use patchbay_session::{journal_object, spending_object};
-use patchbay_store::{JournalFilter, day_of};
+use patchbay_store::{JournalFilter, SpendingRow, day_of};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::call::{ApiCall, ApiError, Reply};
-use crate::state::ServeState;
+use crate::{state::ServeState, workspaces};
 
 /// Limit of the rows of one reply, and how many there are by default.
 const ROWS: [u32; 2] = [1_000, 100];
@@ -50,14 +50,37 @@ pub(super) async fn usage(state: Arc<ServeState>, call: ApiCall) -> Result<Reply
             ApiError::invalid(format!("'{day}' is not a day: write it as in 2026-11-27."))
         })?),
     };
-    let rows = state.store().spending_rows(call.query("session")?, day).await?;
+    let rows = spent(&state, call.query("session")?, day).await?;
     Reply::ok(&Rows { rows: rows.iter().map(spending_object).collect() })
+}
+
+/// Returns the cost of the sessions in the server's workspaces. Sessions that were removed are left out, because only the session
+/// names its workspace.
+pub(crate) async fn spent(
+    state: &ServeState,
+    session: Option<SessionId>,
+    day: Option<i64>,
+) -> Result<Vec<SpendingRow>, ApiError> {
+    let mut sessions = state.store().sessions().await?;
+    sessions.retain(|session| workspaces::is_in(&state.workspaces, &session.workspace));
+    let shown: BTreeSet<String> = sessions.into_iter().map(|session| session.id.to_string()).collect();
+    let mut rows = state.store().spending_rows(session, day).await?;
+    rows.retain(|row| shown.contains(&row.session));
+    Ok(rows)
 }
 
 pub(super) async fn journal(state: Arc<ServeState>, call: ApiCall) -> Result<Reply, ApiError> {
     let [most, usual] = ROWS;
-    let limit = call.query::<u32>("limit")?.unwrap_or(usual).clamp(1, most);
+    let limit = call.query::<u32>("limit")?.unwrap_or(usual).clamp(1, most) as usize;
     let filter = JournalFilter { session: call.query("session")?, ..JournalFilter::default() };
-    let rows = state.store().journal_rows(&filter, call.query("after")?.unwrap_or_default(), limit).await?;
+    let mut after = call.query("after")?.unwrap_or_default();
+    let mut rows = Vec::new();
+    while rows.len() < limit {
+        let page = state.store().journal_rows(&filter, after, most).await?;
+        let Some(last) = page.last() else { break };
+        after = last.id;
+        rows.extend(page.into_iter().filter(|entry| workspaces::is_in(&state.workspaces, &entry.row.workspace)));
+    }
+    rows.truncate(limit);
     Reply::ok(&Rows { rows: rows.iter().map(journal_object).collect() })
 }
