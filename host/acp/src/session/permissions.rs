@@ -1,5 +1,6 @@
-//! Questions to the user: `session/request_permission`. A refusal, a cancelled request and an error of the client mean no. `task`
-//! names the tool call that a question belongs to.
+//! Questions to the user: `session/request_permission`. A refusal means no, and so do a cancelled request and an error of the client
+//! that started this process. Those of a client from elsewhere leave the question to the other clients. `task` names the tool call that
+//! a question belongs to.
 
 use patchbay_session::{Approval, ClientIdentity, OpenQuestion, Question};
 use serde::Deserialize;
@@ -37,6 +38,9 @@ pub(super) async fn ask(
     let chosen = response.ok().and_then(|PermissionResponse { outcome }| outcome.option_id);
     let approval = choices.into_iter().map(|(approval, _)| approval);
     let approval = approval.into_iter().find(|approval| chosen.as_deref() == Some(approval.as_str()));
+    if approval.is_none() && identity.is_some() {
+        return;
+    }
     // Another client may have been first, or the call was stopped.
     asked.answer(approval.unwrap_or(Approval::No), identity);
 }

@@ -90,12 +90,12 @@ impl SessionTask {
         });
     }
 
-    /// Stops the work that a prompt began, after the client gave it up. If it is the only prompt, everything is
-    /// stopped, as after `session/cancel`; otherwise only its own line is.
+    /// Stops the work that a prompt began, after the client gave it up. If it is the only prompt of the client that
+    /// started this process, everything is stopped, as after `session/cancel`; otherwise only its own line is.
     pub(super) async fn give_up(&mut self, line: LineId) {
         let Some(at) = self.prompts.iter().position(|prompt| prompt.line == line) else { return };
         self.prompts[at].is_given_up = true;
-        if self.prompts.len() == 1 {
+        if self.prompts.len() == 1 && self.remote.is_none() {
             self.cancel().await;
         } else if self.prompts[at].has_stopped() {
             self.answer_at(at).await;
