@@ -23,6 +23,8 @@ use crate::{api, page, socket, state::ServeState};
 
 /// The path of the numbers, for clients on this machine.
 const METRICS: &str = "/metrics";
+/// The path of WebSockets.
+const ACP: &str = "/acp";
 
 /// Answers the requests of all connections.
 pub(crate) struct ServeFront {
@@ -33,7 +35,7 @@ pub(crate) struct ServeFront {
 
 impl ServeFront {
     pub(crate) fn new(gate: HostGate, state: Arc<ServeState>) -> Self {
-        let router = page::routes(api::routes(Router::new().route("/acp", any(acp))));
+        let router = page::routes(api::routes(Router::new().route(ACP, any(acp))));
         let router = router.fallback(not_found).with_state(Arc::clone(&state));
         Self { gate, state, router }
     }
@@ -75,7 +77,8 @@ impl ServeFront {
         if head.uri.path() == METRICS && is_near {
             return self.state.metrics();
         }
-        if self.state.draining.is_cancelled() {
+        // Turns that run can be stopped, and their questions answered, until the end.
+        if head.uri.path() == ACP && self.state.draining.is_cancelled() {
             counters.refused_draining.fetch_add(1, Ordering::Relaxed);
             return text(StatusCode::SERVICE_UNAVAILABLE, "The server restarts; connect again.\n");
         }

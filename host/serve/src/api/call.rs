@@ -1,6 +1,6 @@
 //! One request of `/v1` and its reply, between the table of routes and HTTP.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::atomic::Ordering};
 
 use axum::{
     body::{Body, Bytes},
@@ -161,11 +161,12 @@ fn json(status: StatusCode, value: &impl Serialize) -> Response<Body> {
     response
 }
 
-/// Checks that the server does not end.
+/// Checks that the server accepts new work: it does not drain.
 pub(crate) fn accepts_work(state: &ServeState) -> Result<(), ApiError> {
-    if !state.stopped.is_cancelled() {
+    if !state.draining.is_cancelled() {
         return Ok(());
     }
+    state.counters.refused_draining.fetch_add(1, Ordering::Relaxed);
     let message = "the server ends; send this again in a moment.".to_owned();
     Err(ApiError { message, ..ApiError::new(StatusCode::SERVICE_UNAVAILABLE, Code::ServerDraining) })
 }
