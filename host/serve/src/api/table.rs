@@ -143,7 +143,7 @@ pub(crate) static ROUTES: &[ApiRoute] = &[
     },
     post(
         "/v1/sessions/{session}/stop",
-        "StopRequest a line, or everything that runs",
+        "Stop a line, or everything that runs",
         schema::<lines::StopRequest>,
         schema::<lines::Stopped>,
         |state, call| Box::pin(lines::stop(state, call)),
@@ -155,7 +155,7 @@ pub(crate) static ROUTES: &[ApiRoute] = &[
         needs: RouteRight::Answers,
         ..post(
             "/v1/sessions/{session}/questions/{question}",
-            "QuestionAnswer a question; the first answer counts",
+            "Answer a question; the first answer counts",
             schema::<questions::QuestionAnswer>,
             schema::<questions::Answered>,
             |state, call| Box::pin(questions::answer(state, call)),
