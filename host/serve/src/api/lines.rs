@@ -4,8 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use axum::http::StatusCode;
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use patchbay_core::{Code, Digest, LineId, Outcome};
-use patchbay_session::{LineClient, LineInput, NewAttachment};
+use futures_util::future::BoxFuture;
+use patchbay_core::{Code, Digest, Event, EventKind, LineId, Outcome};
+use patchbay_session::{LineClient, LineInput, NewAttachment, Received, Seat};
 use patchbay_store::SentLine;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,6 +22,8 @@ const KEY: &str = "idempotency-key";
 const KEY_BYTES: usize = 128;
 /// Limit of `wait`, in seconds.
 const WAIT: u64 = 600;
+/// How often the end of a line is looked for that an earlier request sent.
+const END_LOOK: Duration = Duration::from_millis(50);
 
 /// A line to send.
 #[derive(Deserialize, JsonSchema)]
@@ -51,7 +54,7 @@ pub(crate) struct AcceptedLine {
     after: Option<u64>,
     /// Whether an earlier request with the same key sent it.
     is_repeated: bool,
-    /// How it ended; null if it was not waited for, or still runs.
+    /// How it ended; null if it was not waited for, still runs, or had ended before a repeated request.
     #[schemars(with = "Option<Value>")]
     outcome: Option<Outcome>,
 }
@@ -75,16 +78,41 @@ pub(super) async fn send(state: Arc<ServeState>, call: ApiCall) -> Result<Reply,
     let wait = call.query::<u64>("wait")?.unwrap_or_default().min(WAIT);
     accepts_work(&state)?;
     let seat = open(&state, &call).await?;
-    let session = seat.shared().session();
     let attachments = attachments.into_iter().map(attachment).collect::<Result<_, _>>()?;
+    // No editor's files, and no terminal.
+    let client = LineClient { identity: Some(call.identity()), ..LineClient::default() };
+    let input = LineInput { text, attachments, client: Some(Arc::new(client)), ..LineInput::default() };
     let key = key(&call)?;
+    // On a separate task: a client that leaves must not leave a key without its line.
+    let accepting = tokio::spawn(accept(state, call, seat, input, key)).await;
+    let (mut accepted, ended) = accepting.map_err(|error| ApiError {
+        message: error.to_string(),
+        ..ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, Code::Internal)
+    })??;
+    if wait > 0 {
+        accepted.outcome = tokio::time::timeout(Duration::from_secs(wait), ended).await.ok().flatten();
+    }
+    Reply::with(StatusCode::ACCEPTED, &accepted)
+}
+
+/// Submits a line, unless an earlier request with the same key did. Returns the outcome as a future.
+async fn accept(
+    state: Arc<ServeState>,
+    call: ApiCall,
+    seat: Seat,
+    input: LineInput,
+    key: Option<String>,
+) -> Result<(AcceptedLine, BoxFuture<'static, Option<Outcome>>), ApiError> {
+    let session = Arc::clone(seat.shared().session());
+    let person = &call.token.person;
     if let Some(key) = &key {
         let request = Digest::of(&[&session.id().as_bytes()[..], &*call.body].concat());
-        match state.store().begin_sent_line(&call.token.person, key, request).await? {
+        match state.store().begin_sent_line(person, key, request).await? {
             SentLine::New => {}
             SentLine::Sent(line) => {
                 let repeated = AcceptedLine { line: line.to_string(), after: None, is_repeated: true, outcome: None };
-                return Reply::with(StatusCode::ACCEPTED, &repeated);
+                // The seat keeps the session open.
+                return Ok((repeated, Box::pin(async move { end_of(line, &seat).await })));
             }
             SentLine::Other => {
                 let message = "this Idempotency-Key was sent with another line; use a new key for each line.";
@@ -98,20 +126,45 @@ pub(super) async fn send(state: Arc<ServeState>, call: ApiCall) -> Result<Reply,
         }
     }
     let after = session.last_seq();
-    // No editor's files, and no terminal.
-    let client = LineClient { identity: Some(call.identity()), ..LineClient::default() };
-    let input = LineInput { text, attachments, client: Some(Arc::new(client)), ..LineInput::default() };
+    let typed = input.text.clone();
     let submitted = session.submit_input(input);
     let line = submitted.id();
     if let Some(key) = key {
-        state.store().set_sent_line(&call.token.person, &key, line).await?;
+        state.store().set_sent_line(person, &key, line).await?;
     }
-    let outcome = match wait {
-        0 => None,
-        seconds => tokio::time::timeout(Duration::from_secs(seconds), submitted).await.ok(),
-    };
-    let accepted = AcceptedLine { line: line.to_string(), after: Some(after), is_repeated: false, outcome };
-    Reply::with(StatusCode::ACCEPTED, &accepted)
+    // A message may wait for hours, and a seat would keep its session open.
+    let seat = typed.starts_with('/').then_some(seat);
+    let ended = tokio::spawn(async move {
+        let outcome = submitted.await;
+        if let Some(seat) = seat {
+            seat.tell_ended(&typed, &outcome);
+        }
+        outcome
+    });
+    let accepted = AcceptedLine { line: line.to_string(), after: Some(after), is_repeated: false, outcome: None };
+    Ok((accepted, Box::pin(async move { ended.await.ok() })))
+}
+
+/// Waits for the end of a line that was sent earlier. Returns `None` if it had ended before.
+async fn end_of(line: LineId, seat: &Seat) -> Option<Outcome> {
+    let session = seat.shared().session();
+    let mut events = session.subscribe(session.last_seq().saturating_add(1));
+    loop {
+        let is_open = session.is_open(line);
+        // The event follows closely on the end.
+        tokio::time::sleep(END_LOOK).await;
+        while let Some(received) = events.try_next().await.ok()? {
+            match received {
+                Received::Event(Event { kind: EventKind::LineEnded { line: ended, outcome }, .. }) if ended == line => {
+                    return Some(outcome);
+                }
+                _ => {}
+            }
+        }
+        if !is_open {
+            return None;
+        }
+    }
 }
 
 pub(super) async fn stop(state: Arc<ServeState>, call: ApiCall) -> Result<Reply, ApiError> {

@@ -10,6 +10,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
+use patchbay_core::{Code, Outcome};
 use tokio::{
     sync::{broadcast, watch},
     time::Instant,
@@ -147,6 +148,14 @@ impl Seat {
         let line = format!("{}: {line}", identity.name).into();
         // An error means that there are no others.
         let _ = self.shared.told.send(Told { by: self.id, line });
+    }
+
+    /// Tells the other clients of a command of this one that changed what all of them see.
+    pub fn tell_ended(&self, typed: &str, outcome: &Outcome) {
+        let changes = [Code::Switched, Code::AgentSet, Code::Forked, Code::Killed, Code::ModelSet, Code::ModeSet];
+        if outcome.is_ok() && changes.contains(&outcome.code) {
+            self.tell_others(&patchbay_core::text::excerpt(typed, 80));
+        }
     }
 
     /// Notes how many prompts of this client have no answer yet.

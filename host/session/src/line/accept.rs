@@ -107,6 +107,11 @@ impl Session {
         }
     }
 
+    /// Returns whether a line has not ended: it runs or waits.
+    pub fn is_open(&self, line: LineId) -> bool {
+        self.lines.has(line) || self.moves.has(line)
+    }
+
     fn receive(self: &Arc<Self>, input: LineInput, during_turn: bool) -> Submitted {
         let (id, agent, typed) =
             (self.host.store.source().line_id(), Arc::default(), TypedLine::read(&input.text, &self.snapshot()));

@@ -104,6 +104,10 @@ impl<T> ViewMoves<T> {
     }
 
     /// Removes a line that waits; `None` if it does not.
+    pub(crate) fn has(&self, id: LineId) -> bool {
+        self.0.lock().behind.iter().any(|behind| behind.id == id)
+    }
+
     pub(crate) fn remove(&self, id: LineId) -> Option<T> {
         let behind = &mut self.0.lock().behind;
         let at = behind.iter().position(|behind| behind.id == id)?;

@@ -103,6 +103,10 @@ impl RunningLines {
         self.running.lock().remove(&id);
     }
 
+    pub(super) fn has(&self, id: LineId) -> bool {
+        self.running.lock().contains_key(&id)
+    }
+
     /// Cancels a line. Returns false if it does not run.
     pub(super) fn stop(&self, id: LineId) -> bool {
         self.running.lock().get(&id).inspect(|(_, stop)| stop.cancel()).is_some()

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use patchbay_core::{Code, Event, EventKind, LineId, MessageKind, Outcome};
+use patchbay_core::{Event, EventKind, LineId, MessageKind};
 use patchbay_session::{LineClient, OpenQuestion, SeatEvent};
 use tokio::task::AbortHandle;
 
@@ -99,15 +99,6 @@ impl SessionTask {
             None => self.session.front(),
             Some(client) if !self.prompts.is_empty() => Arc::clone(client),
             Some(_) => Arc::default(),
-        }
-    }
-
-    /// Tells the other clients of a command that changed what all of them see.
-    pub(super) fn tell_others(&self, typed: &str, outcome: &Outcome) {
-        let changes = [Code::Switched, Code::AgentSet, Code::Forked, Code::Killed, Code::ModelSet, Code::ModeSet];
-        if outcome.is_ok() && changes.contains(&outcome.code) {
-            let typed = patchbay_core::text::excerpt(typed, 80);
-            self.seat.tell_others(&typed);
         }
     }
 

@@ -166,7 +166,7 @@ impl SessionTask {
         self.transcript.killed_lines(outcome, &mut updates);
         self.send_all(updates).await;
         if let Some(typed) = &self.prompts[at].typed {
-            self.tell_others(typed, outcome);
+            self.seat.tell_ended(typed, outcome);
         }
         self.send_title().await;
         self.send_commands().await;
