@@ -134,6 +134,12 @@ fn question_goes_to_all_clients_and_the_first_answer_counts() {
     let mut third = serving.client(&json!({}));
     third.request(1, "session/load", existing(&patchbay, &session));
     let late = third.asked("session/request_permission");
+    // An error of one client leaves the question to the others.
+    let mut fourth = serving.client(&json!({}));
+    fourth.request(1, "session/load", existing(&patchbay, &session));
+    let unknown = fourth.asked("session/request_permission");
+    fourth.message(&json!({"jsonrpc": "2.0", "id": unknown["id"], "error": {"code": -32601, "message": "unknown"}}));
+    fourth.call(2, "session/list", json!({}));
     second.respond(&also_asked, json!({"outcome": {"outcome": "selected", "optionId": "once"}}));
     for (client, asked) in [(&mut first, &asked), (&mut third, &late)] {
         let withdrawn = client.until(|message| message["method"] == "$/cancel_request");
@@ -169,6 +175,32 @@ fn client_without_the_right_to_answer_is_not_asked() {
     assert!(seen.iter().all(|message| message["method"] != "session/request_permission"), "{seen:?}");
     let refused = first.say(3, &session, json!([{"type": "text", "text": "/mode edits"}]));
     assert!(refused.contains("may not set a mode"), "{refused}");
+}
+
+#[test]
+fn client_without_the_right_to_lines_changes_no_session() {
+    let patchbay = Patchbay::quick();
+    let serving = Serving::start(&patchbay, "");
+    let token = patchbay.run(&["token", "add", "--may", "none", "reader"]).out.trim().to_owned();
+    let mut first = serving.client(&json!({}));
+    let session = first.session(&patchbay, 1);
+    let mut reader = patchbay_tests::serve::talk(serving.socket_with(&token), &json!({}));
+    load(&mut reader, &patchbay, &session);
+    first.request(2, "session/prompt", prompt(&session, "pause 1500"));
+    first.until(|message| message["params"]["update"].is_object());
+    reader.notify("session/cancel", json!({"sessionId": session}));
+    let mut with_server = existing(&patchbay, &session);
+    with_server["mcpServers"] = json!([{"type": "http", "name": "x", "url": "https://example.org/mcp", "headers": []}]);
+    for (method, params) in [
+        ("session/new", in_workspace(&patchbay)),
+        ("session/resume", with_server),
+        ("session/close", json!({"sessionId": session})),
+        ("session/delete", json!({"sessionId": session})),
+    ] {
+        let refused = reader.call(3, method, params);
+        assert_eq!(refused["error"]["data"]["code"], "denied", "{method}: {refused}");
+    }
+    assert_eq!(first.until(|message| message["id"] == 2)["result"]["stopReason"], "end_turn");
 }
 
 #[test]
@@ -255,6 +287,12 @@ fn remote_client_has_the_configured_folders_alone() {
     assert!(!listed.to_string().contains(id), "{listed}");
     let answer = client.call(5, "session/load", json!({"sessionId": id, "cwd": hidden["workspace"], "mcpServers": []}));
     assert_eq!(answer["error"]["code"], -32602, "{answer}");
+    // With a folder that is served, it is unknown.
+    let [foreign, unknown] = [id, "00000000-0000-4000-8000-000000000000"].map(|id| {
+        let params = json!({"sessionId": id, "cwd": patchbay.workspace(), "mcpServers": []});
+        client.call(7, "session/load", params)["error"].to_string().replace(id, "ID")
+    });
+    assert_eq!(foreign, unknown);
     assert!(client.call(6, "session/delete", json!({"sessionId": id}))["result"].is_object());
     assert!(patchbay.run(&["sessions", "--all", "--json"]).out.contains(id));
 }

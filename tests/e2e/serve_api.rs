@@ -4,11 +4,17 @@ use std::{
     fs,
     io::{BufRead as _, BufReader, Read as _, Write as _},
     net::TcpStream,
+    process::Command,
     thread,
     time::{Duration, Instant},
 };
 
-use patchbay_tests::{PATIENCE, acp::Peer, binary::Patchbay, serve::Serving};
+use patchbay_tests::{
+    PATIENCE,
+    acp::{Peer, prompt},
+    binary::Patchbay,
+    serve::Serving,
+};
 use serde_json::{Value, json};
 
 /// A tool call that asks the user for permission.
@@ -113,7 +119,7 @@ fn each_route_refuses_bad_input_in_one_way() {
     let reader = patchbay.run(&["token", "add", "reader", "--may", "none"]).out.trim().to_owned();
     let elsewhere = tempfile::tempdir().unwrap();
     let outside = elsewhere.path().to_str().unwrap();
-    patchbay.run(&["exec", "--workspace", outside, "say hidden"]);
+    patchbay.run(&["exec", "--workspace", outside, "call files__read {\"path\": \"key\"}"]);
     let hidden = patchbay.run(&["sessions", "--all", "--json"]).out;
     let hidden: Value = serde_json::from_str(hidden.lines().next().unwrap()).unwrap();
     let hidden = hidden["id"].as_str().unwrap();
@@ -175,7 +181,15 @@ fn each_route_refuses_bad_input_in_one_way() {
     }
     let foreign = post(&serving, "/v1/sessions", &json!({"workspace": outside}));
     assert_eq!((foreign.status, &foreign.json()["error"]["code"]), (400, &json!("folder_unusable")));
-    assert!(!get(&serving, "/v1/sessions").body.contains(hidden));
+    // Nor do lists and rows show it.
+    let own = session(&serving);
+    let read = json!({"text": "call files__read {\"path\": \"key\"}"});
+    assert_eq!(post(&serving, &format!("{own}/lines?wait=60"), &read).status, 202);
+    assert!(patchbay.run(&["journal", "--json"]).out.contains(hidden));
+    for rows in ["/v1/sessions", "/v1/usage", "/v1/journal?limit=1"] {
+        let shown = get(&serving, rows).body;
+        assert!(shown.contains(own.rsplit('/').next().unwrap()) && !shown.contains(hidden), "{rows}: {shown}");
+    }
 }
 
 #[test]
@@ -197,6 +211,11 @@ fn line_with_a_key_runs_once_also_over_a_restart() {
     assert_eq!((&again["line"], &again["is_repeated"]), (&first["line"], &json!(true)));
     let other = send(&serving, "POST", &lines, &keyed, r#"{"text": "say else"}"#);
     assert_eq!(other.status, 409, "{}", other.body);
+    // A repeated request waits for the line as well.
+    let keyed = keyed.replace("build-17", "build-18");
+    let running = send(&serving, "POST", &lines, &keyed, r#"{"text": "pause 1000"}"#).json();
+    let waited = send(&serving, "POST", &format!("{lines}?wait=60"), &keyed, r#"{"text": "pause 1000"}"#).json();
+    assert_eq!((&waited["line"], &waited["outcome"]["status"]), (&running["line"], &json!("ok")), "{waited}");
     let shown = patchbay.run(&["sessions", "show", path.rsplit('/').next().unwrap()]).out;
     assert_eq!(shown.matches("> say Hello.").count(), 1, "{shown}");
 }
@@ -259,6 +278,110 @@ fn question_is_answered_once_and_a_removed_token_ends_its_stream() {
     let mut rest = String::new();
     stream.read_to_string(&mut rest).unwrap();
     assert!(rest.starts_with("HTTP/1.1 200"), "{rest}");
+}
+
+#[test]
+fn client_that_leaves_does_not_spoil_its_key() {
+    let patchbay = Patchbay::quick();
+    let serving = Serving::start(&patchbay, "");
+    let lines = format!("{}/lines", session(&serving));
+    let body = r#"{"text": "/mode"}"#;
+    for number in 0..40 {
+        let keyed = format!("{}Idempotency-Key: cut-{number}\r\n", bearer(&serving.token));
+        let mut stream = serving.connect();
+        let head = format!("POST {lines} HTTP/1.1\r\nHost: {}\r\n{keyed}", serving.address);
+        write!(stream, "{head}Content-Length: {}\r\n\r\n{body}", body.len()).unwrap();
+        thread::sleep(Duration::from_micros(number * 100));
+        drop(stream);
+        thread::sleep(Duration::from_millis(50));
+        let again = send(&serving, "POST", &lines, &keyed, body);
+        assert_eq!(again.status, 202, "{}", again.body);
+    }
+}
+
+#[test]
+fn sockets_without_a_token_take_no_permit_and_cut_no_stream() {
+    let patchbay = Patchbay::quick();
+    let serving = Serving::start(&patchbay, "connections = 4");
+    let path = session(&serving);
+    let mut stream = serving.connect();
+    let (address, token) = (&serving.address, bearer(&serving.token));
+    write!(stream, "GET {path}/events?after=0 HTTP/1.1\r\nHost: {address}\r\n{token}\r\n").unwrap();
+    let mut status = [0; 15];
+    stream.read_exact(&mut status).unwrap();
+    assert_eq!(&status, b"HTTP/1.1 200 OK");
+    let half = format!("POST /open HTTP/1.1\r\nHost: {address}\r\nContent-Length: 10\r\n\r\n{{");
+    let _half: Vec<TcpStream> =
+        (0..80).map(|_| serving.connect()).inspect(|mut stream| stream.write_all(half.as_bytes()).unwrap()).collect();
+    assert_eq!(post(&serving, &format!("{path}/lines"), &json!({"text": "say One."})).status, 202);
+    read_events(stream, |_, data| data["kind"] == "assistant");
+}
+
+#[test]
+fn sockets_without_a_tls_handshake_are_bounded() {
+    let patchbay = Patchbay::quick();
+    let file = |name: &str| json!(format!("{}/../host/serve/src/tls/{name}.pem", env!("CARGO_MANIFEST_DIR")));
+    let tls = format!("tls_cert = {}\ntls_key = {}", file("test-cert"), file("test-key"));
+    let serving = Serving::start(&patchbay, &tls);
+    let open: Vec<TcpStream> = (0..70).map(|_| serving.connect()).collect();
+    let mut first = &open[0];
+    // Earlier than a handshake may take.
+    first.set_read_timeout(Some(Duration::from_secs(8))).unwrap();
+    assert_eq!(first.read(&mut [0]).unwrap(), 0, "the socket that was idle longest is closed");
+}
+
+#[test]
+fn question_of_another_session_has_another_id() {
+    let patchbay = Patchbay::quick();
+    let serving = Serving::start(&patchbay, "");
+    let [first, second] = [(); 2].map(|()| {
+        let path = session(&serving);
+        post(&serving, &format!("{path}/lines"), &json!({"text": WRITE}));
+        let open = wait_for(&serving, &format!("{path}/questions"), |open| open["questions"][0].is_object());
+        open["questions"][0]["id"].as_u64().unwrap()
+    });
+    assert_ne!(first, second);
+    assert!(first < 1 << 53, "JavaScript reads it exactly");
+}
+
+#[test]
+fn clients_are_told_of_lines_over_http_and_stop_their_own_prompts_alone() {
+    let patchbay = Patchbay::quick();
+    let serving = Serving::start(&patchbay, "");
+    let mut editor = serving.client(&json!({"session": {"notices": {}}}));
+    let id = editor.session(&patchbay, 1);
+    let lines = format!("/v1/sessions/{id}/lines");
+    post(&serving, &format!("{lines}?wait=60"), &json!({"text": "/mode edits"}));
+    let told = editor.until(|message| message["params"]["update"]["sessionUpdate"] == "notice");
+    assert_eq!(told["params"]["update"]["title"], "first: /mode edits");
+    // The editor's prompt waits behind the line of another client, which goes on.
+    let keyed = format!("{}Idempotency-Key: long\r\n", bearer(&serving.token));
+    send(&serving, "POST", &lines, &keyed, r#"{"text": "pause 1500"}"#);
+    wait_for(&serving, &format!("/v1/sessions/{id}"), |state| state["is_running"] == true);
+    editor.request(2, "session/prompt", prompt(&id, "say Later."));
+    wait_for(&serving, &format!("/v1/sessions/{id}"), |state| state["waiting"][0] == "say Later.");
+    editor.notify("$/cancel_request", json!({"requestId": 2}));
+    let ended = send(&serving, "POST", &format!("{lines}?wait=60"), &keyed, r#"{"text": "pause 1500"}"#).json();
+    assert_eq!(ended["outcome"]["status"], "ok", "{ended}");
+    assert!(editor.until(|message| message["id"] == 2)["error"].is_object());
+}
+
+#[test]
+fn line_can_be_stopped_while_the_server_drains() {
+    let patchbay = Patchbay::quick();
+    let mut serving = Serving::start(&patchbay, "");
+    let path = session(&serving);
+    post(&serving, &format!("{path}/lines"), &json!({"text": "pause 60000"}));
+    wait_for(&serving, &path, |state| state["is_running"] == true);
+    assert!(Command::new("kill").args(["-TERM", &serving.child.id().to_string()]).status().unwrap().success());
+    let end = Instant::now() + PATIENCE;
+    while serving.raw("GET /readyz HTTP/1.1").starts_with("HTTP/1.1 200") {
+        assert!(Instant::now() < end, "the server does not drain");
+    }
+    let refused = post(&serving, &format!("{path}/lines"), &json!({"text": "say no"}));
+    assert_eq!((refused.status, &refused.json()["error"]["code"]), (503, &json!("server_draining")));
+    assert_eq!(post(&serving, &format!("{path}/stop"), &json!({})).json()["stopped"], 1);
+    assert_eq!(serving.child.wait().unwrap().code(), Some(0));
 }
 
 #[test]
