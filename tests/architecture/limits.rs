@@ -187,7 +187,7 @@ fn shown(constant: &Constant, known: &BTreeMap<&str, &Expr>) -> String {
 
 /// Formats an amount in the largest unit of which it is a multiple.
 fn in_units(amount: u64, units: &[(u64, &str)]) -> String {
-    let unit = units.iter().find(|(unit, _)| amount >= *unit && amount % unit == 0);
+    let unit = units.iter().find(|(unit, _)| amount >= *unit && amount.is_multiple_of(*unit));
     unit.map_or_else(|| grouped(amount), |(unit, name)| format!("{}{name}", grouped(amount / unit)))
 }
 

@@ -227,6 +227,7 @@ async fn wrong_tokens_names_and_servers_end_with_their_reason() {
     let (listener, port) = listen().await;
     let refusing = tokio::spawn(async move {
         let (stream, _) = listener.accept().await.unwrap();
+        #[expect(clippy::result_large_err, reason = "the type of tungstenite's callback")]
         let refuse = |_: &Request, _: Response| {
             let mut refused = ErrorResponse::new(None);
             *refused.status_mut() = http::StatusCode::UNAUTHORIZED;

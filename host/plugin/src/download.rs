@@ -73,7 +73,7 @@ pub enum DownloadError {
         /// Why the new address is refused.
         source: Box<DownloadError>,
     },
-    /// More redirects than [`REDIRECTS`].
+    /// More redirects than are followed.
     #[error("more than {REDIRECTS} redirects; the last one was by {0}")]
     Redirects(Origin),
     /// The server has no such file, or refuses it.

@@ -89,7 +89,8 @@ fn package_with_any_other_byte_is_left_out_as_a_whole() {
     let packages = Packages::new();
     let (one, two) = (packages.package("one", 1, &["a", "b"]), packages.package("two", 2, &["c"]));
     let both = [one.clone(), two.clone()];
-    let change: [(&str, fn(&Path)); 4] = [
+    type Change = fn(&Path);
+    let change: [(&str, Change); 4] = [
         ("text", |at| fs::write(at.join("SKILL.md"), "---\nsummary: a of one\n---\nDo it!\n").unwrap()),
         ("file", |at| fs::write(at.join("notes.md"), "new").unwrap()),
         ("code", |at| fs::write(at.join("a.wasm"), "code").unwrap()),
