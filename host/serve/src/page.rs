@@ -35,7 +35,7 @@ const SCRIPT: &str = include_str!("page/page.js");
 const STYLE: &str = include_str!("page/page.css");
 /// Limit in bytes of a body with a code: it is read without a token.
 const CODE_BYTES: usize = 1 << 10;
-/// How long such a body may take.
+/// How long a body with a code may take to arrive.
 const CODE_TIME: Duration = Duration::from_secs(10);
 /// Rows of a conversation that the page shows at first.
 const ROWS: u64 = 500;
