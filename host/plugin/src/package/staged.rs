@@ -236,7 +236,6 @@ mod tests {
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 
     use super::*;
-    use crate::package::{PackageSource, find_source};
 
     #[test]
     fn installed_files_are_replaced_only_if_they_differ() {
@@ -245,7 +244,8 @@ mod tests {
         fs::create_dir_all(&source).unwrap();
         fs::create_dir_all(&packages).unwrap();
         fs::write(source.join("SKILL.md"), "---\nsummary: Says hello\n---\nSay hello.\n").unwrap();
-        let Ok(PackageSource::Package(source)) = find_source(&source) else { panic!("not a package") };
+        let kind = PackageKind::Skill;
+        let source = SourceForm { kind, name: "hello".parse().unwrap(), path: source, component: None, newer: None };
         let name = "hello".parse().unwrap();
         let install = || {
             let staged = StagedPackage::of_source(&packages, &source).unwrap();
