@@ -233,9 +233,14 @@ fn unstable(path: &Path) -> PackageError {
 
 #[cfg(all(test, unix))]
 mod tests {
-    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+    use std::{
+        fs,
+        os::unix::fs::{MetadataExt as _, PermissionsExt as _},
+    };
 
-    use super::*;
+    use patchbay_skill::PackageKind;
+
+    use super::{SourceForm, StagedPackage};
 
     #[test]
     fn installed_files_are_replaced_only_if_they_differ() {
