@@ -4,7 +4,7 @@ use std::fs;
 
 use patchbay_tests::{
     binary::{Patchbay, Ran},
-    calls::{relaying, storing},
+    calls::relaying,
     guest::Guest,
 };
 use serde_json::{Value, json};
@@ -89,17 +89,18 @@ fn served_package_has_no_grants() {
 #[test]
 fn served_package_has_the_grants_of_the_installed_one_while_its_files_are_equal() {
     let patchbay = Patchbay::new();
-    let skill_md = "---\nname: keeper\nsummary: Keeps\ncapabilities: [{name: kv}]\n---\n";
-    packaged(&patchbay, "keeper", &storing(), skill_md);
+    let skill_md = "---\nname: relay\nsummary: Relays\ncapabilities: [{name: tools}]\n---\n";
+    packaged(&patchbay, "relay", &relaying("relay__nothing", "{}"), skill_md);
     assert_eq!(patchbay.run(&["plugin", "add", "acme", "--yes"]).code, Some(0));
-    assert_eq!(patchbay.run(&["grant", "add", "--package", "acme", "keeper", "kv"]).code, Some(0));
-    for (file, code) in [(None, &Value::Null), (Some("workspace/acme/more.txt"), &json!("denied"))] {
+    assert_eq!(patchbay.run(&["grant", "add", "--package", "acme", "relay", "tools"]).code, Some(0));
+    // With the grant, the call reaches the look-up of a tool that does not exist.
+    for file in [None, Some("workspace/acme/more.txt")] {
         if let Some(file) = file {
             patchbay.write(file, "more");
         }
         let mut client = Connected::initialized(&patchbay, &["--package", "acme"], "c");
-        let called = client.call("keeper__run", json!({}));
-        assert_eq!(called["result"]["_meta"]["patchbay/code"], *code, "{called}");
+        let called = client.call("relay__run", json!({}));
+        assert_eq!(called["result"]["_meta"]["patchbay/code"] == "denied", file.is_some(), "{called}");
         let ran = client.end();
         assert_eq!(ran.err.contains("no package with these files is installed"), file.is_some(), "{}", ran.err);
     }
