@@ -36,15 +36,6 @@ fn every_manifest_has_the_version_of_the_product() {
     }
 }
 
-#[test]
-fn toolchain_file_names_the_required_compiler() {
-    let read = |file: &str| fs::read_to_string(repository(file)).unwrap().parse::<toml::Table>().unwrap();
-    let (toolchain, manifest) = (read("rust-toolchain.toml"), read("Cargo.toml"));
-    let channel = toolchain["toolchain"]["channel"].as_str().unwrap();
-    let required = manifest["workspace"]["package"]["rust-version"].as_str().unwrap();
-    assert!(channel.starts_with(required), "rust-toolchain.toml has {channel}, Cargo.toml {required}");
-}
-
 /// `make version`, in a copy. `cargo` is replaced by a program that notes where it was called.
 #[test]
 #[cfg(unix)]

@@ -137,7 +137,11 @@ fn terminal_goes_on_in_another_session() {
 
 /// The first lines of the greetings so far.
 fn greetings(terminal: &Terminal) -> Vec<String> {
-    terminal.lines().into_iter().filter(|line| line.starts_with("Patchbay ") && line.contains(" - session ")).collect()
+    terminal
+        .all_rows()
+        .into_iter()
+        .filter(|line| line.starts_with("Patchbay ") && line.contains(" - session "))
+        .collect()
 }
 
 /// The front leaves a session that another process can then open at once.
