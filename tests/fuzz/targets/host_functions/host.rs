@@ -11,9 +11,10 @@ use futures_util::future::BoxFuture;
 use patchbay_core::text;
 use patchbay_egress::{EgressError, Target};
 use patchbay_policy::{Capability, Permits};
-use patchbay_sandbox::{HttpFuture, KvFuture, NestedCallFuture, 
-    Auth, Budget, CallIdentity, CallableTool, Content, Fault, Finished, Http, HttpRequest, HttpResponse, Kv, KvEntry,
-    KvError, Limits, LogLevel, LogSink, ProgressSink, Scope, ToolCaller, Usage, fuzzing::kv as wit,
+use patchbay_sandbox::{
+    Auth, Budget, CallIdentity, CallableTool, Content, Fault, Finished, Http, HttpFuture, HttpRequest, HttpResponse,
+    Kv, KvEntry, KvError, KvFuture, Limits, LogLevel, LogSink, NestedCallFuture, ProgressSink, Scope, ToolCaller,
+    Usage, fuzzing::kv as wit,
 };
 
 pub struct Host {
@@ -84,13 +85,7 @@ impl Kv for Host {
         Box::pin(async { Ok(entry) })
     }
 
-    fn put<'a>(
-        &'a self,
-        scope: Scope,
-        key: &'a str,
-        value: Vec<u8>,
-        expect: Option<u64>,
-    ) -> KvFuture<'a, u64> {
+    fn put<'a>(&'a self, scope: Scope, key: &'a str, value: Vec<u8>, expect: Option<u64>) -> KvFuture<'a, u64> {
         let mut inner = self.hear(Some(&Capability::Kv));
         let place = (scope, key.to_owned());
         let found = inner.entries.get(&place).map_or(0, |entry| entry.version);
@@ -109,13 +104,7 @@ impl Kv for Host {
         Box::pin(async move { Ok(was) })
     }
 
-    fn keys<'a>(
-        &'a self,
-        scope: Scope,
-        prefix: &'a str,
-        _: Option<&'a str>,
-        limit: u32,
-    ) -> KvFuture<'a, Vec<String>> {
+    fn keys<'a>(&'a self, scope: Scope, prefix: &'a str, _: Option<&'a str>, limit: u32) -> KvFuture<'a, Vec<String>> {
         let inner = self.hear(Some(&Capability::Kv));
         let keys = inner.entries.keys().filter(|(of, key)| *of == scope && key.starts_with(prefix));
         let keys = keys.take(limit as usize).map(|(_, key)| key.clone()).collect();
@@ -132,11 +121,7 @@ impl Http for Host {
         target.allow(rule).map(drop).map_err(refused)
     }
 
-    fn send<'a>(
-        &'a self,
-        request: HttpRequest,
-        permits: &'a Permits,
-    ) -> HttpFuture<'a> {
+    fn send<'a>(&'a self, request: HttpRequest, permits: &'a Permits) -> HttpFuture<'a> {
         Box::pin(async move {
             assert!(request.timeout <= Duration::from_millis(Limits::default().time_ms));
             let target = Target::parse(&request.url).map_err(|error| refused(error.into()))?;
@@ -160,12 +145,7 @@ fn refused(error: EgressError) -> Fault {
 
 /// Uses a part of its budget, depending on the length of its input.
 impl ToolCaller for Host {
-    fn call(
-        self: Arc<Self>,
-        tool: String,
-        input: String,
-        budget: Budget,
-    ) -> NestedCallFuture {
+    fn call(self: Arc<Self>, tool: String, input: String, budget: Budget) -> NestedCallFuture {
         let mut inner = self.hear(Some(&Capability::Tools));
         assert_eq!((budget.host_calls, budget.output_bytes), inner.left, "a nested call is given what is left");
         assert_eq!(budget.depth, 1);
