@@ -172,7 +172,7 @@ pub(crate) enum Command {
     },
     /// Serve the sessions of this home to clients elsewhere, over WebSockets
     ///
-    /// Listens as [serve] of config.toml says, by default on 127.0.0.1 alone. A client brings a token. Sessions outlive their
+    /// Listens on 127.0.0.1 unless config.toml names another address. A client brings a token. Sessions outlive their
     /// connections: a turn that runs goes on when its client leaves.
     Serve {
         /// Print a link that opens the page in a browser of this machine; it works once, within 60 seconds
