@@ -12,7 +12,7 @@ pub fn text(ran: &Ran, work: &Path) -> String {
     let errors = ran.err.lines().filter(|line| !is_progress(line));
     let is_finding = |line: &&str| {
         ["note: ", "wrong: ", "  at ", "  printed: "].iter().any(|mark| line.starts_with(mark))
-            && !line.starts_with("note: not embedded, ")
+            && !line.starts_with("note: not embedded because ")
     };
     let findings = ran.out.lines().filter(is_finding);
     let lines = errors.chain(findings).map(|line| shortened(line, work));
