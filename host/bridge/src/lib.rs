@@ -201,6 +201,13 @@ async fn exchange<R: AsyncRead + Unpin>(socket: Socket, link: &mut Link, lines: 
                                 return LinkEnd::Lost("the server does not read".to_owned());
                             }
                         }
+                        Passed::Reopened(lines) => {
+                            for line in lines {
+                                if to_server.send(line).await.is_err() {
+                                    return LinkEnd::Lost("it cannot be written".to_owned());
+                                }
+                            }
+                        }
                         Passed::End(error) => return LinkEnd::Failed(error),
                     }
                 }
@@ -260,11 +267,8 @@ async fn reconnect<R: AsyncRead + Unpin>(
             biased;
             connected = &mut connecting => return connected,
             line = lines.next() => match line? {
-                ReadLine::Line(line) => {
-                    if let Some(line) = link.receive_from_editor(line).await {
-                        link.wait(line).await;
-                    }
-                }
+                // Without a connection it waits.
+                ReadLine::Line(line) => drop(link.receive_from_editor(line).await),
                 ReadLine::TooLong => link.refuse_long().await,
                 ReadLine::End => return Ok(None),
             }

@@ -1,6 +1,7 @@
 //! What outlives a connection to the server: open sessions, requests without a response, and messages that wait.
 //!
-//! After a reconnect, everything without a response is sent again, in order. That is safe: a prompt has a key, by which the server
+//! After a reconnect, the bridge first resumes the sessions that were open, because the server refuses messages about others. Then
+//! everything without a response is sent again, in order. That is safe: a prompt has a key, by which the server
 //! recognises a line that it has accepted already, and the other methods can be repeated. Questions of the server end with their
 //! connection, and the server asks again what is still open. Their ids have the number of the connection, because a late answer
 //! must not reach another question.
@@ -8,7 +9,6 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use patchbay_jsonrpc::{Incoming, Outbox, RequestId, RpcError};
-use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -21,7 +21,7 @@ use crate::{
 const WAITING_BYTES: usize = 1 << 20;
 /// Ids of requests that the bridge makes itself.
 const OWN: &str = "bridge:";
-/// Member of `_meta` with the server's extensions: `key` of a prompt, `at` of an update, `after` of a session that is opened again.
+/// Member of `_meta` with the server's extensions: the `key` of a prompt.
 const META: &str = "patchbay";
 
 /// The state of the bridge.
@@ -29,6 +29,8 @@ pub(crate) struct Link {
     editor: Outbox,
     /// Number of the connection, from 1.
     connection: u64,
+    /// How many of the bridge's own requests have no response yet; messages wait until it is 0. `None` without a connection.
+    reopening: Option<usize>,
     workspace: RemoteFolder,
     /// The folder that paths of sessions map to before the editor has named one.
     own_folder: String,
@@ -51,8 +53,6 @@ struct BridgedSession {
     /// The editor's spellings of the folder; the first is the editor's own.
     folders: Vec<String>,
     mcp_servers: Value,
-    /// The server's name for the last update that the editor has.
-    at: Option<Value>,
 }
 
 struct Unanswered {
@@ -70,21 +70,10 @@ pub(crate) enum Passed {
     Done,
     /// Send this back to the server.
     Reply(String),
+    /// The sessions are open again. Send these messages, which have waited.
+    Reopened(Vec<String>),
     /// The workspace cannot be used, or the server does not speak the protocol.
     End(BridgeError),
-}
-
-#[derive(Deserialize)]
-struct UpdateHead {
-    params: UpdateParams,
-}
-
-#[derive(Deserialize)]
-struct UpdateParams {
-    #[serde(rename = "sessionId")]
-    session: String,
-    #[serde(rename = "_meta")]
-    meta: Option<Value>,
 }
 
 impl Link {
@@ -94,6 +83,7 @@ impl Link {
         Self {
             editor,
             connection: 0,
+            reopening: None,
             workspace,
             own_folder,
             initialize: None,
@@ -104,7 +94,7 @@ impl Link {
         }
     }
 
-    /// Handles a message of the editor. Returns what to send to the server.
+    /// Handles a message of the editor. Returns the message for the server; `None` if it waits, or if there is none.
     pub(crate) async fn receive_from_editor(&mut self, line: Vec<u8>) -> Option<String> {
         let refuse = |id: &RequestId, error| {
             let (editor, id) = (self.editor.clone(), id.clone());
@@ -116,14 +106,14 @@ impl Link {
         match Incoming::parse(&line) {
             Incoming::Invalid { id, error } => refuse(&id, error).await,
             Incoming::Response { id } => self.response_of_editor(&id, &line),
-            Incoming::Notification { .. } => Some(String::from_utf8(line).ok()?),
+            Incoming::Notification { .. } => self.send_or_wait(String::from_utf8(line).ok()?).await,
             Incoming::Request { id, method } => {
                 let Ok(mut message) = serde_json::from_slice::<Value>(&line) else {
                     return refuse(&id, RpcError::parse_error("a number in this message is too large.")).await;
                 };
                 drop(line);
                 match self.request_of_editor(id.clone(), method, &mut message) {
-                    Ok(line) => Some(line),
+                    Ok(line) => self.send_or_wait(line).await,
                     Err(error) => {
                         let _ = self.editor.respond(&id, Err(error)).await;
                         None
@@ -151,7 +141,7 @@ impl Link {
                 params["cwd"] = json!(workspace);
                 if let (Some(session), true) = (&session, method != "session/list") {
                     // Updates come before the response.
-                    let open = BridgedSession { folders: folders.clone(), mcp_servers: mcp_servers.clone(), at: None };
+                    let open = BridgedSession { folders: folders.clone(), mcp_servers: mcp_servers.clone() };
                     self.sessions.insert(session.clone(), open);
                 }
             }
@@ -184,9 +174,18 @@ impl Link {
         Some(message.to_string())
     }
 
-    /// Keeps a message until there is a connection. Beyond the limit, requests are refused and others are dropped. A message that the
+    /// Returns a message if it can be sent now, and keeps it otherwise.
+    async fn send_or_wait(&mut self, line: String) -> Option<String> {
+        if self.reopening == Some(0) {
+            return Some(line);
+        }
+        self.wait(line).await;
+        None
+    }
+
+    /// Keeps a message until the sessions are open. Beyond the limit, requests are refused and others are dropped. A message that the
     /// bridge sends again by itself is not kept twice.
-    pub(crate) async fn wait(&mut self, line: String) {
+    async fn wait(&mut self, line: String) {
         if self.unanswered.back().is_some_and(|last| last.line.as_ref() == Some(&line)) {
             return;
         }
@@ -229,15 +228,21 @@ impl Link {
                         && matches!(open.method.as_str(), "session/load" | "session/resume")
                 });
                 if let (Ok(folder), false) = (self.folder(), is_opening) {
-                    let meta = json!({META: {"after": session.at}});
                     let servers = if session.mcp_servers.is_array() { session.mcp_servers.clone() } else { json!([]) };
-                    own(
-                        "session/resume",
-                        json!({"sessionId": id, "cwd": folder, "mcpServers": servers, "_meta": meta}),
-                    );
+                    own("session/resume", json!({"sessionId": id, "cwd": folder, "mcpServers": servers}));
                 }
             }
         }
+        self.reopening = Some(lines.len());
+        if lines.is_empty() {
+            lines = self.waited();
+        }
+        lines
+    }
+
+    /// Takes the messages that have waited: requests without a response, each with the messages behind it.
+    fn waited(&mut self) -> Vec<String> {
+        let mut lines = Vec::new();
         let mut waiting = std::mem::take(&mut self.waiting).into_iter().peekable();
         let mut add_waiting = |lines: &mut Vec<String>, after: Option<&RequestId>| {
             while let Some((_, line)) = waiting.next_if(|(follows, _)| follows.as_ref() == after) {
@@ -254,6 +259,7 @@ impl Link {
 
     /// Ends what ends with a connection: requests that cannot be sent again, and the server's questions.
     pub(crate) async fn disconnected(&mut self) {
+        self.reopening = None;
         let (kept, lost_requests) =
             std::mem::take(&mut self.unanswered).into_iter().partition(|open| open.line.is_some());
         self.unanswered = kept;
@@ -303,13 +309,6 @@ impl Link {
     }
 
     async fn notification_of_server(&mut self, method: &str, line: String) {
-        if method == "session/update"
-            && let Ok(UpdateHead { params }) = serde_json::from_str(&line)
-            && let Some(at) = params.meta.and_then(|mut meta| Some(meta.get_mut(META)?.get_mut("at")?.take()))
-            && let Some(session) = self.sessions.get_mut(&params.session)
-        {
-            session.at = Some(at);
-        }
         if method == "$/cancel_request" {
             let Ok(mut message) = serde_json::from_str::<Value>(&line) else { return };
             let id = self.editor_id(&message["params"]["requestId"]);
@@ -373,7 +372,7 @@ impl Link {
                 let Some(session) = message["result"]["sessionId"].as_str() else {
                     return Passed::End(BridgeError::Protocol);
                 };
-                let open = BridgedSession { folders: request.folders, mcp_servers: request.mcp_servers, at: None };
+                let open = BridgedSession { folders: request.folders, mcp_servers: request.mcp_servers };
                 self.sessions.insert(session.to_owned(), open);
             }
             ("session/load" | "session/resume", Some(session)) if is_error => {
@@ -399,13 +398,17 @@ impl Link {
     /// Handles the response to a request that reopens what was open.
     fn own_response(&mut self, line: &str) -> Passed {
         let Ok(message) = serde_json::from_str::<Value>(line) else { return Passed::End(BridgeError::Protocol) };
-        match message["error"]["message"].as_str() {
-            None => Passed::Done,
-            // The session may have been removed meanwhile. Its requests are answered by the server.
-            Some(error) => {
-                tracing::warn!("after a reconnect, the server refused: {}", patchbay_core::text::excerpt(error, 200));
-                Passed::Done
+        // The session may have been removed meanwhile. Its requests are answered by the server.
+        if let Some(error) = message["error"]["message"].as_str() {
+            tracing::warn!("after a reconnect, the server refused: {}", patchbay_core::text::excerpt(error, 200));
+        }
+        match self.reopening {
+            Some(open @ 1..) => {
+                self.reopening = Some(open - 1);
+                if open == 1 { Passed::Reopened(self.waited()) } else { Passed::Done }
             }
+            // A response that no request of this connection has.
+            _ => Passed::Done,
         }
     }
 

@@ -171,7 +171,7 @@ async fn after_a_cut_everything_open_is_sent_again_with_the_same_key() {
     let sent = server.next().await;
     assert!(sent["params"]["_meta"]["patchbay"]["key"].is_string());
     let piece = json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "one"}});
-    let params = json!({"sessionId": "s", "update": piece, "_meta": {"patchbay": {"at": "4.3"}}});
+    let params = json!({"sessionId": "s", "update": piece});
     server.send(json!({"jsonrpc": "2.0", "method": "session/update", "params": params})).await;
     assert_eq!(editor.next().await["params"]["update"]["content"]["text"], "one");
     let ask = json!({"jsonrpc": "2.0", "id": 1, "method": "session/request_permission", "params": {"sessionId": "s"}});
@@ -191,12 +191,16 @@ async fn after_a_cut_everything_open_is_sent_again_with_the_same_key() {
     server.initialize().await;
     let resumed = server.next().await;
     assert_eq!((&resumed["method"], &resumed["params"]["cwd"]), (&json!("session/resume"), &json!("/srv/app")));
-    assert_eq!(resumed["params"]["_meta"]["patchbay"]["after"], "4.3");
+    // The server refuses messages about a session that is not open yet.
+    editor.request(5, "session/set_mode", json!({"sessionId": "s", "modeId": "ask"})).await;
+    let early = tokio::time::timeout(std::time::Duration::from_millis(200), server.next()).await;
+    assert!(early.is_err(), "sent before the session was open: {early:?}");
     server.answer(&resumed, json!({})).await;
     assert_eq!(server.next().await, sent);
     let cancel = server.next().await;
     assert_eq!(cancel["method"], "session/cancel", "before the prompt that came after it");
     assert_eq!(server.next().await["params"]["prompt"][0]["text"], "and then");
+    assert_eq!(server.next().await["method"], "session/set_mode");
     server.send(ask).await;
     assert_eq!(editor.next().await["id"], "2:1");
     editor.send(json!({"jsonrpc": "2.0", "id": "2:1", "result": {"outcome": "no"}})).await;
