@@ -46,17 +46,25 @@ pub(super) fn confirm(question: &str, yes: bool) -> Result<(), ExitCode> {
     if yes {
         return Ok(());
     }
+    let message = match ask(question) {
+        Some(true) => return Ok(()),
+        Some(false) => "nothing was changed.",
+        None => {
+            "no terminal can answer the question. Read what is printed above, and repeat the command with --yes. Nothing was changed."
+        }
+    };
+    Err(undecided(Code::NotConfirmed, message))
+}
+
+/// Asks `question` in a terminal, and returns whether the answer is yes; `None` without a terminal.
+pub(super) fn ask(question: &str) -> Option<bool> {
     if !io::stdin().is_terminal() {
-        let message = "no terminal can answer the question. Read what is printed above, and repeat the command with --yes. Nothing was changed.";
-        return Err(undecided(Code::NotConfirmed, message));
+        return None;
     }
     let (mut answer, mut error) = (String::new(), io::stderr());
-    let _ = write!(error, "{question} [y/N] ").and_then(|()| error.flush());
+    let _ = write!(error, "{} [y/N] ", text::clean_line(question)).and_then(|()| error.flush());
     let read = io::stdin().lock().read_line(&mut answer);
-    match (read, &*answer.trim().to_lowercase()) {
-        (Ok(_), "y" | "yes") => Ok(()),
-        _ => Err(undecided(Code::NotConfirmed, "nothing was changed.")),
-    }
+    Some(read.is_ok() && matches!(&*answer.trim().to_lowercase(), "y" | "yes"))
 }
 
 /// Prints the commands that grant the capabilities for which `is_wanted` returns true.

@@ -1,14 +1,12 @@
 //! How `patchbay plugin` signs in to registries: with the credential of `config.toml` that is bound to the registry.
 
-use std::{
-    io::{self, BufRead as _, IsTerminal as _, Write as _},
-    path::Path,
-};
+use std::path::Path;
 
-use patchbay_core::{Code, text};
+use patchbay_core::Code;
 use patchbay_egress::{CredentialError, Credentials};
 use patchbay_plugin::{DownloadLimits, Downloads, FetchError, PackageRegistry, RegistryAddress, RegistryError, SignIn};
 
+use super::packages::ask;
 use crate::{CliError, args::RegistrySignIn, config::ConfigFile, out::note};
 
 /// Returns how to sign in to the registry of `address`. `folder` is the one of `config.toml`. Asks before the credential goes to
@@ -37,7 +35,8 @@ pub(super) async fn sign_in(
     let registry = PackageRegistry::new(Downloads::new(DownloadLimits::default()), address.clone(), sign_in.clone());
     let issuer = registry.issuer().await.map_err(CliError::from)?;
     if let Some(issuer) = issuer.filter(|issuer| !sign_in.issuers.contains(issuer)) {
-        if agrees(&format!("{origin} issues its tokens at {issuer}. Send the credential '{name}' there?")) {
+        // Without a terminal the answer is no.
+        if ask(&format!("{origin} issues its tokens at {issuer}. Send the credential '{name}' there?")) == Some(true) {
             sign_in.issuers.push(issuer);
         } else {
             note(&format!(
@@ -46,17 +45,6 @@ pub(super) async fn sign_in(
         }
     }
     Ok(sign_in)
-}
-
-/// Asks in a terminal; elsewhere the answer is no.
-fn agrees(question: &str) -> bool {
-    if !io::stdin().is_terminal() {
-        return false;
-    }
-    let (mut answer, mut error) = (String::new(), io::stderr());
-    let _ = write!(error, "{} [y/N] ", text::clean_line(question)).and_then(|()| error.flush());
-    let read = io::stdin().lock().read_line(&mut answer);
-    read.is_ok() && matches!(&*answer.trim().to_lowercase(), "y" | "yes")
 }
 
 impl From<RegistryError> for CliError {
