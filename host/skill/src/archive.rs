@@ -1,6 +1,6 @@
 //! The custom section `patchbay:files` of a skill in one file: a ustar archive with the skill's files other than SKILL.md.
 //!
-//! The crate `plugin` writes it; `package.rs` reads it. An archive is a pure function of the files: regular files only,
+//! The crate `plugin` writes it; `embedded.rs` reads it. An archive is a pure function of the files: regular files only,
 //! sorted by the bytes of their paths, with mode, owner and time zero.
 
 use std::{collections::BTreeMap, ops::Range};

@@ -14,11 +14,11 @@ use crate::{
     ahead::{ListedFolder, list_ahead},
     children::{ChildKind, children, is_claimed_twice, own_name},
     component::{self, ComponentFile, read_component},
+    embedded::SKILL_MD_BYTES,
     files::{self, HashedFile},
     found::mark_duplicates,
     limit::RootBudget,
     listing::{self, Listing},
-    package::SKILL_MD_BYTES,
     reading::{parse_name, parse_packaged, parse_skill_md},
     source::{FileSource, SkillFolder},
 };

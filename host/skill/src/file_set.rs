@@ -10,7 +10,7 @@ use bytes::Bytes;
 use patchbay_core::{Digest, text};
 use serde::{Deserialize, Serialize};
 
-use crate::{Problem, archive, discover::SKILL_MD, package};
+use crate::{Problem, archive, discover::SKILL_MD, embedded};
 
 /// The number of a skill's files without SKILL.md and the component, and where their contents are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -129,7 +129,7 @@ impl FileSet {
     /// # Errors
     /// The problem that also keeps the component from being loaded.
     pub fn from_component(component: &[u8]) -> Result<Self, Problem> {
-        let embedded = package::embedded(component)?;
+        let embedded = embedded::embedded(component)?;
         let mut set = Self::default();
         if let Some(skill_md) = embedded.skill_md {
             set.insert(SKILL_MD.to_owned(), skill_md.as_bytes().to_vec());

@@ -9,8 +9,8 @@ use patchbay_core::{Code, Digest, Name};
 use crate::{
     CachedFile, FileStorage, FileTotals, Manifest, Problem,
     archive::read_archive,
+    embedded::{Embedded, embedded},
     file_cache::SkillMd,
-    package::{Embedded, embedded},
 };
 
 /// The result of reading a file, as opposed to finding it in the cache.

@@ -14,9 +14,9 @@ use patchbay_policy::Root;
 use crate::{
     Candidate, Changed, FileSet, FileStorage, FileTotals, Problem, SkillFiles, component,
     discover::SKILL_MD,
+    embedded::SKILL_MD_BYTES,
     files,
     listing::{self, Totals},
-    package::SKILL_MD_BYTES,
 };
 
 /// Where the contents of a candidate's files are.
