@@ -2,12 +2,13 @@
 
 import contextlib
 import sys
+import threading
 import traceback
 
 
 class Report:
     def __init__(self):
-        self.passed, self.names = 0, []
+        self.passed, self.names, self._lock = 0, [], threading.Lock()
 
     @contextlib.contextmanager
     def case(self, name):
@@ -17,7 +18,8 @@ class Report:
             words = str(error) if isinstance(error, AssertionError) else traceback.format_exc(limit=-3)
             self.failed(f"{name}: {words}")
         else:
-            self.passed += 1
+            with self._lock:
+                self.passed += 1
 
     def failed(self, words):
         self.names.append(words)
