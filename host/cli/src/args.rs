@@ -210,9 +210,6 @@ pub(crate) enum Command {
     /// Compile a component; started by the host itself
     #[command(hide = true)]
     Compile(Compile),
-    /// Run a program in a cage; started by the host itself
-    #[command(hide = true)]
-    Cage,
 }
 
 // Options of `sessions` and `sessions list`.

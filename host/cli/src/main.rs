@@ -35,7 +35,7 @@ mod terminal;
 mod token;
 mod usage;
 
-use std::{io::IsTerminal as _, process::ExitCode, sync::Arc, time::Duration};
+use std::{env, io::IsTerminal as _, process::ExitCode, sync::Arc, time::Duration};
 
 use clap::Parser as _;
 use patchbay_core::{Code, text};
@@ -63,11 +63,12 @@ const FAILED: u8 = 1;
 const DESCRIPTORS: u64 = 4_096;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    // It makes namespaces, which a process with other threads cannot.
-    if matches!(arguments.command, Some(Command::Cage)) {
+    // Every program in a cage waits for this process to start, so the arguments are not parsed, which takes milliseconds. It
+    // creates namespaces, which fails once a process has other threads.
+    if env::args_os().nth(1).is_some_and(|argument| argument == terminal::CAGE) {
         return patchbay_cage::supervise();
     }
+    let arguments = Arguments::parse();
     // If the limit cannot be raised, a call that runs out of descriptors fails with its own error.
     let _ = rlimit::increase_nofile_limit(DESCRIPTORS);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
@@ -157,7 +158,6 @@ fn run(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> Result<ExitCo
         Some(Command::Completions { shell }) => shell::completions(shell),
         Some(Command::Man) => shell::man(),
         Some(Command::Compile(compile)) => Ok(compile::run(&compile)),
-        Some(Command::Cage) => Ok(patchbay_cage::supervise()),
     }
 }
 
@@ -277,7 +277,7 @@ fn host_config(
 /// Returns the command that starts this program from the user's shell: its name if it was found on the PATH, else the path
 /// that was typed.
 fn program() -> String {
-    let typed = std::env::args_os().next().and_then(|typed| typed.into_string().ok());
+    let typed = env::args_os().next().and_then(|typed| typed.into_string().ok());
     let typed = typed.filter(|typed| !typed.is_empty() && text::clean(typed) == *typed);
     typed.map_or_else(|| "patchbay".to_owned(), |typed| quoted(&typed).into_owned())
 }

@@ -42,9 +42,12 @@ pub(crate) fn programs(home: &HomeDirs, settings: &TerminalSettings) -> Result<P
     })
 }
 
+/// The argument that makes this binary the child that runs a program. It is not part of the command line that users see.
+pub(crate) const CAGE: &str = "cage";
+
 /// Returns how the host starts this binary as the child that runs a program.
 pub(crate) fn cage_program() -> Result<CageProgram, CliError> {
-    Ok(CageProgram { program: own_program()?, arguments: vec!["cage".to_owned()] })
+    Ok(CageProgram { program: own_program()?, arguments: vec![CAGE.to_owned()] })
 }
 
 /// The terminal front and its surroundings.

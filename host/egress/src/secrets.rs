@@ -213,9 +213,7 @@ impl Secrets {
     fn find(&self, secret: &SecretRef) -> Result<(Secret, SecretSource), CredentialError> {
         let SecretRef { name, lookup } = secret;
         let unusable = |place| |source| CredentialError::Unusable { name: name.clone(), place, source };
-        let values = lookup.variables().iter().map(|variable| (variable, (self.environment)(variable)));
-        let mut set = values.filter_map(|(variable, value)| Some((variable, value.filter(|value| !value.is_empty())?)));
-        if let Some((variable, value)) = set.next() {
+        if let Some((value, variable)) = self.in_environment(secret) {
             let secret = value.to_str().ok_or(SecretError::Characters).and_then(Secret::new);
             let place = SecretSource::Variable(variable.clone());
             return secret.map(|secret| (secret, place.clone())).map_err(unusable(place));
@@ -230,6 +228,13 @@ impl Secrets {
                 variables: Variables::new(lookup.variables().to_vec()),
             }),
         }
+    }
+
+    /// Returns the value of the first variable of `secret` that is set, and its name.
+    fn in_environment<'s>(&self, secret: &'s SecretRef) -> Option<(OsString, &'s String)> {
+        let mut variables = secret.lookup.variables().iter();
+        let value = |variable: &str| (self.environment)(variable).filter(|value| !value.is_empty());
+        variables.find_map(|variable| Some((value(variable)?, variable)))
     }
 
     /// Binds secrets to origins: from now on, answers of an origin are scrubbed of them. A binding is never removed.
@@ -293,14 +298,13 @@ impl Secrets {
     /// Like [`Secrets::scrub_all`], without running the loaders first. Key commands are not run, so a key that none of them has printed
     /// in this process is not scrubbed.
     pub fn scrub_known(&self) -> Scrub {
-        let bound: Vec<_> = self.state().bound.iter().map(|binding| binding.secret.clone()).collect();
-        for secret in &bound {
-            // A secret that cannot be read is logged where it is used.
-            let _ = self.peek(secret);
-        }
+        // Each recorded call needs it, so the file is looked at once and not for each name.
         let entries = self.file.values();
         let mut state = self.state();
-        let values: Vec<Secret> = state.found.values().flatten().cloned().chain(entries).collect();
+        let bound = state.bound.iter().filter_map(|binding| self.in_environment(&binding.secret));
+        // A value that is no secret is logged where it is used.
+        let variables = bound.filter_map(|(value, _)| Secret::new(value.to_str()?).ok());
+        let values: Vec<Secret> = state.found.values().flatten().cloned().chain(variables).chain(entries).collect();
         if values.is_empty() {
             return Scrub::default();
         }
