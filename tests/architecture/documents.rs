@@ -1,7 +1,7 @@
 //! Checks the parts of documents that are generated from the source, and references in documents. `make docs` writes these parts
 //! again, and `docs/config.md`, which the tests of the binary check.
 
-use std::{env, fmt::Write as _, fs};
+use std::{env, fmt::Write as _, fs, path::PathBuf};
 
 use patchbay_core::Code;
 
@@ -45,7 +45,8 @@ fn codes() {
 fn commands() {
     let mut text = String::from("| command | what it does |\n| --- | --- |\n");
     for spec in patchbay_session::specs() {
-        writeln!(text, "| `{}` | {} |", spec.usage(), spec.summary).unwrap();
+        // A bar ends a cell of the table even within code.
+        writeln!(text, "| `{}` | {} |", spec.usage().replace('|', r"\|"), spec.summary).unwrap();
     }
     assert_generated("docs/commands.md", "commands", &text);
 }
@@ -64,17 +65,49 @@ fn paths_in_the_architecture_document_exist() {
     }
 }
 
-/// Every relative link between documents leads to a file, and to a heading if it names one.
-#[test]
-fn links_between_documents_lead_somewhere() {
+/// Returns the paths of all documents, sorted.
+fn documents() -> Vec<PathBuf> {
     let folders = ["docs", "docs/decisions"].map(|folder| fs::read_dir(repository(folder)).unwrap());
     let documents = folders.into_iter().flatten().map(|entry| entry.unwrap().path());
     let mut documents: Vec<_> = documents.filter(|path| path.is_file()).collect();
     documents.extend(["README.md", "CONTRIBUTING.md", "SECURITY.md", "wit/README.md"].map(repository));
     documents.sort();
+    documents
+}
+
+/// Each row of a table has as many cells as its head. A bar in code ends a cell, too, unless it is escaped.
+#[test]
+fn rows_of_tables_have_the_cells_of_their_head() {
+    let (mut rows, mut wrong) = (0, Vec::new());
+    for document in documents() {
+        let text = fs::read_to_string(&document).unwrap();
+        let mut head = None;
+        for (number, line) in text.lines().enumerate() {
+            let bars = line.replace(r"\|", "").matches('|').count();
+            let expected = *head.get_or_insert(bars);
+            if !line.starts_with('|') {
+                head = None;
+            } else if bars == expected {
+                rows += 1;
+            } else {
+                wrong.push(format!("{}:{}", document.display(), number + 1));
+            }
+        }
+    }
+    assert!(rows > 1000, "the tables are not found: {rows}");
+    assert!(
+        wrong.is_empty(),
+        "these rows have more or fewer cells than their head (a bar in a cell is `\\|`):\n{}",
+        wrong.join("\n")
+    );
+}
+
+/// Every relative link between documents leads to a file, and to a heading if it names one.
+#[test]
+fn links_between_documents_lead_somewhere() {
     let (mut links, mut broken) = (0, Vec::new());
-    for document in &documents {
-        let text = fs::read_to_string(document).unwrap();
+    for document in documents() {
+        let text = fs::read_to_string(&document).unwrap();
         for link in links_of(&text) {
             links += 1;
             let (path, heading) = link.split_once('#').unwrap_or((link, ""));
