@@ -452,7 +452,7 @@ fn hostile_sources_are_refused() {
     succeed(&patchbay, &["add", "tools", "--yes"]);
     let copy = copy(&patchbay, "tools");
     assert!(!copy.join(".git").exists() && copy.join("skills/hello/again.md").symlink_metadata().unwrap().is_file());
-    assert_eq!(fs::metadata(copy.join("skills/hello/SKILL.md")).unwrap().permissions().mode() & 0o7777, 0o555);
+    assert_eq!(fs::metadata(copy.join("skills/hello/SKILL.md")).unwrap().permissions().mode() & 0o7777, 0o444);
 }
 
 #[test]

@@ -12,9 +12,12 @@ use patchbay_core::{Code, text};
 use patchbay_mcp::server::{
     HttpServer, HttpServerError, ServedError, ServedSession, SessionSource as _, StdioServerError, serve_stdio,
 };
-use patchbay_plugin::package::folder_digest;
 use patchbay_session::{Host, McpSessions, ServedPackage};
-use patchbay_skill::{Problem, agent_plugin::AgentPlugin, read_packages_lock};
+use patchbay_skill::{
+    Problem,
+    agent_plugin::{AgentPlugin, Sums},
+    read_packages_lock,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -31,12 +34,13 @@ const SETTLING: Duration = Duration::from_secs(2);
 /// Checks that the Agent Plugin in `folder` can be served. If a package with equal files is installed, that one is served, with its
 /// grants. What is left out, and that a package has no grants, goes to standard error, which clients keep in their logs.
 pub(crate) fn check_package(home: &HomeDirs, folder: &Path) -> Result<ServedPackage, CliError> {
-    let plugin = AgentPlugin::read(folder).map_err(|Problem { code, message }| {
+    let refused = |Problem { code, message }: Problem| {
         CliError::new(code, format!("{} cannot be served. {message}", text::clean_line(&folder.to_string_lossy())))
-    })?;
+    };
+    let plugin = AgentPlugin::read(folder).map_err(refused)?;
     let lock = read_packages_lock(&home.paths.packages().lock);
     let lock = lock.map_err(|error| CliError::new(Code::PackagesLockInvalid, format!("packages.lock: {error}.")))?;
-    let digest = folder_digest(folder)?;
+    let digest = Sums::of_folder(folder).map_err(refused)?.digest();
     let installed = lock.packages().iter().find(|package| package.digest == digest);
     let mut asks = BTreeSet::new();
     for skill in &plugin.skills {

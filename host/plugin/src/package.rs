@@ -15,7 +15,6 @@ mod held;
 mod report;
 mod source;
 mod staged;
-mod sums;
 mod sync;
 mod verify;
 
@@ -24,7 +23,6 @@ pub use error::PackageError;
 pub use held::{HeldPackages, Packages, grants_of_removed, moved_grants};
 pub use report::{LeftOut, PackageReport, SkillReport, report};
 pub use source::{PackageSource, SourceForm, find_source};
-pub use staged::{StagedPackage, folder_digest};
-pub use sums::Sums;
+pub use staged::StagedPackage;
 pub use sync::{SyncPlan, SyncStep, export, renames};
 pub use verify::{VerifiedPackage, verify};

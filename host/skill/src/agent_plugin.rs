@@ -16,6 +16,7 @@ mod json;
 mod manifest;
 mod marketplace;
 mod servers;
+mod sums;
 mod tree;
 mod unused;
 
@@ -30,6 +31,7 @@ use crate::{FoundSkill, Manifest, Problem, SKILL_MD_BYTES, discover_one, embedde
 pub use manifest::{Author, PluginManifest, PluginName, SpecVersion};
 pub use marketplace::{Marketplace, MarketplacePlugin, PluginSource, read_marketplace};
 pub use servers::{PackageServer, ServerTransport, parse_servers};
+pub use sums::Sums;
 pub use tree::{PackageFile, list_files};
 
 /// The most bytes of `plugin.json`, and of `mcp.json`.

@@ -1,19 +1,19 @@
 //! Reads the files of a package's source, or of an installed copy.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs, io,
     path::{Path, PathBuf},
 };
 
 use patchbay_core::{Digest, text};
 use patchbay_skill::{
-    agent_plugin::list_files,
+    agent_plugin::{Sums, list_files},
     files::{self, Folder},
     files_to_copy,
 };
 
-use super::{PackageError, Sums};
+use super::PackageError;
 
 /// The most bytes of one file; all files of a package together have no more.
 const FILE_BYTES: u64 = 64 << 20;
@@ -22,14 +22,13 @@ const FILE_BYTES: u64 = 64 << 20;
 pub(crate) struct PackageTree {
     root: PathBuf,
     folder: Folder,
-    /// Each file, and whether it is executable.
-    files: BTreeMap<String, bool>,
+    files: BTreeSet<String>,
 }
 
 impl PackageTree {
     /// Lists all files of the package in `root`. Links inside of it are followed.
     pub(crate) fn of_folder(root: &Path) -> Result<Self, PackageError> {
-        let files = list_files(root)?.into_iter().map(|file| (file.path, file.executable)).collect();
+        let files = list_files(root)?.into_iter().map(|file| file.path).collect();
         Ok(Self { files, ..Self::empty(root)? })
     }
 
@@ -50,7 +49,7 @@ impl PackageTree {
     fn empty(root: &Path) -> Result<Self, PackageError> {
         let missing = || PackageError::io(root)(io::ErrorKind::NotFound.into());
         let folder = files::open_folder(root).map_err(PackageError::io(root))?.ok_or_else(missing)?;
-        Ok(Self { root: root.to_owned(), folder, files: BTreeMap::new() })
+        Ok(Self { root: root.to_owned(), folder, files: BTreeSet::new() })
     }
 
     /// Adds a regular file.
@@ -64,7 +63,7 @@ impl PackageTree {
             );
             return Err(PackageError::refused(message));
         }
-        self.files.insert(path, is_executable(&metadata));
+        self.files.insert(path);
         Ok(())
     }
 
@@ -76,40 +75,39 @@ impl PackageTree {
 
     /// Reads all files and returns their sums.
     pub(crate) fn sums(&self) -> Result<Sums, PackageError> {
-        let sum = |path: &String| Ok((path.clone(), Digest::of(&self.read(path)?)));
-        Sums::new(self.files.keys().map(sum).collect::<Result<_, PackageError>>()?)
+        Ok(Sums::of_files(&self.folder, self.files.iter().map(String::as_str))?)
     }
 
-    /// Copies all files below `to`, read-only and without set-id bits, and returns their sums.
+    /// Copies all files below `to`, read-only and not executable, and returns their sums. A server's program becomes executable when
+    /// it is started.
     pub(crate) fn copy(&self, to: &Path) -> Result<Sums, PackageError> {
         let mut sums = BTreeMap::new();
-        for (path, is_executable) in &self.files {
+        for path in &self.files {
             let contents = self.read(path)?;
-            write(&to.join(path), &contents, *is_executable)?;
+            write(&to.join(path), &contents)?;
             sums.insert(path.clone(), Digest::of(&contents));
         }
-        Sums::new(sums)
+        Ok(Sums::new(sums)?)
     }
 }
 
 /// Writes a new read-only file and the folders above it.
-pub(crate) fn write(path: &Path, contents: &[u8], is_executable: bool) -> Result<(), PackageError> {
+pub(crate) fn write(path: &Path, contents: &[u8]) -> Result<(), PackageError> {
     let failed = |error| PackageError::io(path)(error);
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(failed)?;
     }
     fs::write(path, contents).map_err(failed)?;
-    set_read_only(path, is_executable).map_err(failed)
+    set_read_only(path).map_err(failed)
 }
 
 #[cfg(unix)]
-fn set_read_only(path: &Path, is_executable: bool) -> io::Result<()> {
-    let mode = if is_executable { 0o555 } else { 0o444 };
-    fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode))
+fn set_read_only(path: &Path) -> io::Result<()> {
+    fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o444))
 }
 
 #[cfg(not(unix))]
-fn set_read_only(path: &Path, _: bool) -> io::Result<()> {
+fn set_read_only(path: &Path) -> io::Result<()> {
     let mut permissions = fs::metadata(path)?.permissions();
     permissions.set_readonly(true);
     fs::set_permissions(path, permissions)
@@ -122,15 +120,5 @@ fn is_hard_link(metadata: &fs::Metadata) -> bool {
 
 #[cfg(not(unix))]
 fn is_hard_link(_: &fs::Metadata) -> bool {
-    false
-}
-
-#[cfg(unix)]
-fn is_executable(metadata: &fs::Metadata) -> bool {
-    std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o111 != 0
-}
-
-#[cfg(not(unix))]
-fn is_executable(_: &fs::Metadata) -> bool {
     false
 }

@@ -7,14 +7,14 @@ use patchbay_policy::Capability;
 use patchbay_skill::{
     LockedPackage, LockedServer, LockedSkill, PACKAGE_SERVERS, PACKAGE_SKILLS, PackageKind, RequestedCapability,
     SKILL_MD_BYTES,
-    agent_plugin::{AgentPlugin, PackageServer, PackageSkill, ServerTransport},
+    agent_plugin::{AgentPlugin, PackageServer, PackageSkill, ServerTransport, Sums},
     embedded_skill_md,
 };
 use patchbay_tools::command_line;
 use serde_json::{Value, json};
 
 use super::{
-    PackageError, Sums,
+    PackageError,
     staged::{PackageContent, only_entry},
 };
 use crate::{InspectionReport, Inspector, inspect};

@@ -6,11 +6,11 @@ use std::{
 };
 
 use patchbay_core::{Code, Digest, PackageName};
-use patchbay_skill::{Fingerprint, PackageKind, verify_signature};
+use patchbay_skill::{Fingerprint, PackageKind, agent_plugin::Sums, verify_signature};
 use tempfile::TempDir;
 
 use super::{
-    PackageError, SourceForm, Sums,
+    PackageError, SourceForm,
     error::shown,
     files::{self, PackageTree},
 };
@@ -39,13 +39,13 @@ pub(crate) const STAGING: &str = ".adding-";
 impl PackageContent {
     /// Reads the copy in the folder `copy`.
     pub(crate) fn of_copy(kind: PackageKind, copy: &Path) -> Result<Self, PackageError> {
-        let whole = PackageTree::of_folder(copy)?.sums()?;
+        let whole = Sums::of_folder(copy)?;
         if kind == PackageKind::AgentPlugin {
             return Ok(Self { digest: whole.digest(), sums: whole });
         }
         let only = only_entry(copy)?;
         if kind == PackageKind::Skill {
-            let sums = PackageTree::of_folder(&only)?.sums()?;
+            let sums = Sums::of_folder(&only)?;
             return Ok(Self { digest: sums.digest(), sums });
         }
         let bytes = fs::read(&only).map_err(PackageError::io(&only))?;
@@ -62,14 +62,6 @@ impl PackageContent {
         let only = only_entry(copy)?;
         fs::read(&only).map_err(PackageError::io(&only))
     }
-}
-
-/// Returns the digest of an Agent Plugin's folder, as `packages.lock` has it.
-///
-/// # Errors
-/// The folder cannot be read, or breaks a rule for packages.
-pub fn folder_digest(folder: &Path) -> Result<Digest, PackageError> {
-    Ok(PackageTree::of_folder(folder)?.sums()?.digest())
 }
 
 /// Returns the only entry of a copy: the file or the folder of its skill.
@@ -115,7 +107,7 @@ impl StagedPackage {
                 let bytes = crate::inspect::read(path).map_err(PackageError::io(path))?;
                 let digest = Digest::of(&bytes);
                 let name = format!("{}.wasm", name.to_string_lossy());
-                files::write(&copy.join(&name), &bytes, false)?;
+                files::write(&copy.join(&name), &bytes)?;
                 if crate::inspect::read(path).map_err(PackageError::io(path))? != bytes {
                     return Err(unstable(path));
                 }
@@ -199,18 +191,17 @@ impl StagedPackage {
         let place = folder.join(self.content.digest.to_hex());
         if self.kind != PackageKind::File {
             let (list, new) = (place.with_extension("sums"), self.staging.path().join("sums"));
-            files::write(&new, self.content.sums.to_text().as_bytes(), false)?;
+            files::write(&new, self.content.sums.to_text().as_bytes())?;
             fs::rename(&new, &list).map_err(PackageError::io(&list))?;
         }
         let signature = place.with_extension("sig");
         match &self.signature {
-            Some((bytes, _)) => files::write(&signature, bytes, false)?,
+            Some((bytes, _)) => files::write(&signature, bytes)?,
             None => drop(fs::remove_file(&signature)),
         }
-        let sums = |folder: &Path| PackageTree::of_folder(folder).and_then(|tree| tree.sums());
         if place.exists() {
-            let copy = sums(&self.folder())?;
-            if sums(&place).is_ok_and(|there| there == copy) {
+            let copy = Sums::of_folder(&self.folder())?;
+            if Sums::of_folder(&place).is_ok_and(|there| there == copy) {
                 // Replaced files would be missing for a moment, and after a crash in that moment for good.
                 return Ok(());
             }

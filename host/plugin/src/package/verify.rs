@@ -3,9 +3,11 @@
 use std::{fs, path::Path};
 
 use patchbay_core::PackageName;
-use patchbay_skill::{Fingerprint, LockedPackage, PackageKind, SignatureError, verify_signature};
+use patchbay_skill::{
+    Fingerprint, LockedPackage, PackageKind, SignatureError, agent_plugin::Sums, verify_signature,
+};
 
-use super::{PackageError, Packages, Sums, staged::PackageContent};
+use super::{PackageError, Packages, staged::PackageContent};
 
 /// What [`verify`] found out about one package.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -23,8 +23,6 @@ pub struct PackageFile {
     pub path: String,
     /// Bytes of the file when it was listed.
     pub size: u64,
-    /// Whether its mode has an executable bit. All other bits of its mode, such as set-user-ID, are dropped.
-    pub executable: bool,
 }
 
 /// Lists the files of the package in `folder`, sorted by the bytes of their paths. Links are followed inside the folder; folders of
@@ -103,7 +101,7 @@ impl PackageWalk<'_> {
         if !metadata.is_file() {
             return Err(refused(shown, "is a device, a pipe or a socket; remove it"));
         }
-        let (links, executable) = links_and_mode(&metadata);
+        let links = hard_links(&metadata);
         if links > 1 {
             let why = format!(
                 "has {links} hard links, so others may change it; copy the folder, such as with 'cp -R', and add the copy"
@@ -114,21 +112,19 @@ impl PackageWalk<'_> {
         if self.bytes > BYTES {
             return Err(limit(format!("More than {} MiB of files", BYTES >> 20)));
         }
-        self.files.push(PackageFile { path: path.to_owned(), size: metadata.len(), executable });
+        self.files.push(PackageFile { path: path.to_owned(), size: metadata.len() });
         Ok(())
     }
 }
 
-/// Returns the number of hard links, and whether the file has an executable bit.
 #[cfg(unix)]
-fn links_and_mode(metadata: &Metadata) -> (u64, bool) {
-    use cap_std::fs::MetadataExt as _;
-    (metadata.nlink(), metadata.mode() & 0o111 != 0)
+fn hard_links(metadata: &Metadata) -> u64 {
+    cap_std::fs::MetadataExt::nlink(metadata)
 }
 
 #[cfg(not(unix))]
-fn links_and_mode(_: &Metadata) -> (u64, bool) {
-    (1, false)
+fn hard_links(_: &Metadata) -> u64 {
+    1
 }
 
 fn refused(shown: &str, why: &str) -> Problem {
@@ -149,10 +145,7 @@ pub(super) fn unreadable(what: &str, error: &io::Error) -> Problem {
 mod tests {
     use std::{
         fs,
-        os::unix::{
-            fs::{PermissionsExt as _, symlink},
-            net::UnixListener,
-        },
+        os::unix::{fs::symlink, net::UnixListener},
     };
 
     use tempfile::TempDir;
@@ -182,15 +175,6 @@ mod tests {
     fn files_are_listed_in_the_order_of_paths() {
         let folder = folder(&["b", "a/x", "a-b", ".hidden", ".git/config", "a/.git/HEAD", "node_modules/c"]);
         assert_eq!(paths(&folder), [".hidden", "a-b", "a/x", "b", "node_modules/c"]);
-    }
-
-    #[test]
-    fn set_id_bits_are_dropped() {
-        let folder = folder(&["run", "text"]);
-        fs::set_permissions(folder.path().join("run"), fs::Permissions::from_mode(0o6755)).unwrap();
-        let files = list_files(folder.path()).unwrap();
-        assert_eq!(files[0], PackageFile { path: "run".to_owned(), size: 1, executable: true });
-        assert!(!files[1].executable);
     }
 
     #[test]

@@ -3,11 +3,20 @@
 use std::{
     collections::{BTreeMap, HashMap},
     fmt::Write as _,
+    io,
+    path::Path,
 };
 
-use patchbay_core::{Digest, caseless, text};
+use patchbay_core::{Code, Digest, caseless, text};
 
-use super::PackageError;
+use super::{list_files, tree::unreadable};
+use crate::{
+    Problem,
+    files::{self, Folder},
+};
+
+/// The most bytes of one file; all files of a package together have no more.
+const FILE_BYTES: u64 = 64 << 20;
 
 /// The files of a package by path, each with its SHA-256. `sha256sum -c` accepts the text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,8 +28,9 @@ impl Sums {
     /// Creates the list.
     ///
     /// # Errors
-    /// A path has a control character or a backslash, or two paths are one on systems that ignore case or Unicode normal form.
-    pub fn new(files: BTreeMap<String, Digest>) -> Result<Self, PackageError> {
+    /// `package_file_refused`: a path has a control character or a backslash, or two paths are one on systems that ignore case or
+    /// Unicode normal form.
+    pub fn new(files: BTreeMap<String, Digest>) -> Result<Self, Problem> {
         let mut places = HashMap::<String, &str>::new();
         for path in files.keys() {
             check_path(path)?;
@@ -33,15 +43,42 @@ impl Sums {
                     let message = format!(
                         "'{one}' and '{other}' differ only in case or Unicode normal form, and are one file on some systems. Rename one."
                     );
-                    return Err(PackageError::refused(message));
+                    return Err(Problem::new(Code::PackageFileRefused, message));
                 }
             }
         }
         Ok(Self { files })
     }
 
+    /// Reads all files of the package in `folder`.
+    ///
+    /// # Errors
+    /// As for [`list_files`] and [`Sums::new`].
+    pub fn of_folder(folder: &Path) -> Result<Self, Problem> {
+        let opened = files::open_folder(folder).map_err(|error| unreadable("The folder", &error))?;
+        let opened = opened.ok_or_else(|| unreadable("The folder", &io::ErrorKind::NotFound.into()))?;
+        Self::of_files(&opened, list_files(folder)?.iter().map(|file| &*file.path))
+    }
+
+    /// Reads the files at `paths` in a folder.
+    ///
+    /// # Errors
+    /// As for [`Sums::new`], and `folder_unusable` if a file cannot be read.
+    pub fn of_files<'a>(folder: &Folder, paths: impl Iterator<Item = &'a str>) -> Result<Self, Problem> {
+        let sum = |path: &str| {
+            let read = files::hash(folder, path, FILE_BYTES)
+                .and_then(|read| read.ok_or_else(|| io::ErrorKind::NotFound.into()));
+            let read = read.map_err(|error| {
+                let message = format!("'{}' cannot be read: {}.", text::excerpt(path, 120), error.kind());
+                Problem::new(Code::FolderUnusable, message)
+            })?;
+            Ok((path.to_owned(), read.digest))
+        };
+        Self::new(paths.map(sum).collect::<Result<_, Problem>>()?)
+    }
+
     /// Parses the text of [`Sums::to_text`]; `None` if it has another form.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         let line = |line: &str| {
             let (hex, path) = line.split_once("  ")?;
             Some((path.to_owned(), format!("sha256:{hex}").parse().ok()?))
@@ -89,12 +126,12 @@ impl Sums {
 }
 
 /// Checks that a path can stand in a list that every `sha256sum` reads, and in a terminal.
-pub(crate) fn check_path(path: &str) -> Result<(), PackageError> {
+fn check_path(path: &str) -> Result<(), Problem> {
     if path.chars().any(|c| c.is_control() || c == '\\') {
         let message = format!(
             "the file name {path:?} has a control character or a backslash, which lists of sums cannot have. Rename it."
         );
-        return Err(PackageError::refused(message));
+        return Err(Problem::new(Code::PackageFileRefused, message));
     }
     Ok(())
 }
@@ -103,7 +140,7 @@ pub(crate) fn check_path(path: &str) -> Result<(), PackageError> {
 mod tests {
     use super::*;
 
-    fn sums(paths: &[&str]) -> Result<Sums, PackageError> {
+    fn sums(paths: &[&str]) -> Result<Sums, Problem> {
         Sums::new(paths.iter().map(|path| ((*path).to_owned(), Digest::of(path.as_bytes()))).collect())
     }
 
@@ -137,10 +174,7 @@ mod tests {
             &["a\u{85}b"],
         ] {
             let error = sums(paths).unwrap_err();
-            assert!(
-                error.code() == patchbay_core::Code::PackageFileRefused && !error.to_string().contains('\u{1b}'),
-                "{error}"
-            );
+            assert!(error.code == Code::PackageFileRefused && !error.message.contains('\u{1b}'), "{error}");
         }
         assert!(sums(&["a/b", "a/c", "ab"]).is_ok());
     }
