@@ -49,6 +49,7 @@ mod reservations;
 mod rules;
 mod seen;
 mod sent_lines;
+mod server_allowances;
 mod sessions;
 mod skill_files;
 mod snapshots;
@@ -93,6 +94,7 @@ pub use recordings::NewRecording;
 pub use rules::{GrantRule, Rules};
 pub use seen::SeenFile;
 pub use sent_lines::SentLine;
+pub use server_allowances::ServerAllowance;
 pub use sessions::{Collected, SessionRow, SessionSummary, UnusedSession};
 pub use snapshots::NewSnapshot;
 pub use source::Source;
@@ -161,6 +163,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/patchbay/31.sql"),
     include_str!("../migrations/patchbay/32.sql"),
     include_str!("../migrations/patchbay/33.sql"),
+    include_str!("../migrations/patchbay/34.sql"),
 ];
 
 impl Store {

@@ -62,6 +62,7 @@ pub(crate) const TO_22: &str = "\
     DROP TABLE spending; \
     DROP TABLE reservations; \
     DROP TABLE package_changes; \
+    DROP TABLE server_allowances; \
     DROP TABLE client_tokens; \
     DROP TABLE sent_lines; \
     DROP TABLE recorded_content_uses; DROP TABLE recorded_contents; DROP TABLE recorded_calls";
