@@ -14,6 +14,7 @@ mod http;
 mod inbox;
 mod listing;
 mod names;
+mod package_files;
 mod process;
 mod refresh;
 mod request;
@@ -25,6 +26,7 @@ pub use config::McpServerConfig;
 pub use http::HttpEndpoint;
 pub use listing::{ListedTool, ToolList};
 pub use names::{full_name, group};
+pub use package_files::PackageFiles;
 pub use process::{Launch, LaunchError};
 pub use server::{McpServer, ServerAbout, ServerAddress, ServerError, ServerLimits};
 

@@ -7,7 +7,7 @@
 //! - [`Permits`]: what one call may do. A capability can be used only if the manifest asks for it **and** the operator
 //!   has granted it; [`Denial`] contains the command that would grant it.
 //! - [`WorkspaceTrust`]: whether skills may write protected files in a workspace.
-//! - [`quoted`], [`quoted_folder`]: quote words of commands for a shell.
+//! - [`quoted`], [`quoted_folder`], [`allow_server_command`]: words and commands for a shell.
 //! - [`Blocked`]: the operator's block of a component.
 //! - [`ToolDecision`]: whether a tool that does not run in the sandbox may be called.
 //!
@@ -37,5 +37,5 @@ pub use identity::{Identity, Root};
 pub use permits::{
     CapabilityState, Denial, Grant, Permits, Standing, WorkspaceTrust, grant_command, grant_commands_in,
 };
-pub use shell::{quoted, quoted_folder};
+pub use shell::{allow_server_command, quoted, quoted_folder};
 pub use tool_decision::ToolDecision;

@@ -17,6 +17,13 @@ pub fn quoted_folder(path: &str) -> Cow<'_, str> {
     if is_plain { quoted(path) } else { Cow::Borrowed(".") }
 }
 
+/// Returns the command that allows an MCP server of a package.
+pub fn allow_server_command(package: &str, server: &str) -> String {
+    // A name that looks like an option.
+    let end = if server.starts_with('-') { "-- " } else { "" };
+    format!("patchbay plugin allow {end}{} {}", quoted(package), quoted(server))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -38,5 +45,12 @@ mod tests {
         assert_eq!(quoted_folder("/a/\u{1b}[31m"), ".");
         assert_eq!(quoted_folder("/a/b\u{202e}"), ".");
         assert_eq!(quoted_folder("/a\nb"), ".");
+    }
+
+    #[test]
+    fn name_of_a_server_is_an_argument() {
+        assert_eq!(allow_server_command("tools", "docs"), "patchbay plugin allow tools docs");
+        assert_eq!(allow_server_command("tools", "My docs"), "patchbay plugin allow tools 'My docs'");
+        assert_eq!(allow_server_command("tools", "--yes"), "patchbay plugin allow -- tools --yes");
     }
 }

@@ -6,6 +6,7 @@ use std::{path::Path, sync::Arc};
 
 use patchbay_command::{Line, Resolved, resolve};
 use patchbay_core::{Code, Outcome, text};
+use patchbay_mcp::client::McpServerConfig;
 use patchbay_policy::{Capability, CapabilityState, Permits, Standing, ToolDecision, grant_command};
 use patchbay_skill::{InvocationMode, Snapshot};
 use patchbay_tools::{Mode, SkillTool, http_capability, input_from_text};
@@ -98,18 +99,25 @@ impl Host {
         Ok(Explanation { subject, verdicts: verdicts.collect() })
     }
 
-    /// Explains a call of a tool of an MCP server by its table. The server is not started, so its own marks are not known.
+    /// Explains a call of a tool of an MCP server by its table, which a server of a package does not have. The server is not started, so its own marks are not known.
     async fn explain_outside(&self, workspace: &str, name: &str, mode: Mode) -> Result<Explanation, Outcome> {
         let (server, tool) = name.strip_prefix("mcp__").and_then(|name| name.split_once("__")).unwrap_or_default();
         let [server, tool] = [server, tool].map(|part| text::excerpt(part, 80));
-        let table = self.servers.table(&server).ok_or_else(|| {
-            Outcome::error(Code::ToolNotFound, format_args!("config.toml has no table [mcp.{server}]."))
-        })?;
         let store = |error: patchbay_store::StoreError| Outcome::error(error.code(), format_args!("{error}."));
+        let allowances = self.store.server_allowances().await.map_err(store)?;
+        let of_package = allowances.into_iter().any(|allowance| allowance.name.as_str() == server);
+        let (configured, default) = (self.servers.table(&server), McpServerConfig::default());
+        let table = configured.or_else(|| of_package.then_some(&default)).ok_or_else(|| {
+            let why = format_args!(
+                "config.toml has no table [mcp.{server}], and no package has an allowed server '{server}'."
+            );
+            Outcome::error(Code::ToolNotFound, why)
+        })?;
         let starts = !table.in_workspace || self.store.is_trusted(workspace).await.map_err(store)?;
         let said = table.tools.get(&tool);
         let (fate, why) = match said {
             _ if !starts => (Fate::Deny, "The server starts only in workspaces that you trust.".to_owned()),
+            _ if mode == Mode::Plan && configured.is_none() => (Fate::Deny, "Plan mode changes nothing.".to_owned()),
             _ if mode == Mode::Plan && !table.read_only => {
                 (Fate::Deny, format!("Plan mode changes nothing, and [mcp.{server}] does not have read_only = true."))
             }

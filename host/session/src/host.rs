@@ -117,7 +117,11 @@ impl Paths {
 
     /// Returns where the packages of the home are.
     pub fn packages(&self) -> PackagePaths {
-        PackagePaths { folder: self.data.join("packages"), lock: self.config.join("packages.lock") }
+        PackagePaths {
+            folder: self.data.join("packages"),
+            data: self.data.join("package-data"),
+            lock: self.config.join("packages.lock"),
+        }
     }
 
     /// Returns the folders and the targets of links directly in them, which plugins cannot use; and `skill_roots` and the targets of
@@ -326,18 +330,20 @@ impl Host {
         Ok((row, ancestors))
     }
 
-    /// Starts the MCP server `name` of `config.toml` as for a session on the folder `workspace`, reports its tools, and ends it;
-    /// `None` without such a server.
+    /// Starts the MCP server `name` of `config.toml` or of a package as for a session on the folder `workspace`, reports its tools, and
+    /// ends it; `None` without such a server.
     ///
     /// # Errors
     /// [`SessionError`] if the workspace cannot be used.
     pub async fn check_mcp(
-        &self,
+        self: &Arc<Self>,
         name: &Name,
         workspace: &Path,
     ) -> Result<Option<Result<McpReport, McpFailure>>, SessionError> {
         let workspace = workspace_path(workspace)?;
         let servers = self.servers(&workspace);
+        let (packaged, left_out) = self.package_servers().await;
+        servers.set_packaged(packaged, left_out);
         let report = servers.check(name.as_str()).await;
         servers.close().await;
         Ok(report)

@@ -66,6 +66,7 @@ mod objects;
 mod observer;
 mod opening;
 mod options;
+mod package_servers;
 mod persona;
 mod pictures;
 mod pinning;

@@ -10,7 +10,7 @@ use std::{
 };
 
 use parking_lot::{Mutex, MutexGuard};
-use patchbay_core::{Code, RootAllowance, RootLimits};
+use patchbay_core::{Code, PackageName, RootAllowance, RootLimits};
 use patchbay_policy::Root;
 use patchbay_skill::{
     BundledSkill, CachedFile, Discovered, FileCache, FileRecord, FoundSkill, LockError, NoCache, PackagesLock, Problem,
@@ -59,8 +59,17 @@ pub enum ServedPackage {
 pub struct PackagePaths {
     /// The folder with the packages, as `NAME/DIGEST`.
     pub folder: PathBuf,
+    /// The folder with the data that servers of packages store, as `NAME`.
+    pub data: PathBuf,
     /// `packages.lock`.
     pub lock: PathBuf,
+}
+
+impl PackagePaths {
+    /// Returns the folder with the data of a package's servers, which all its versions share.
+    pub fn data_of(&self, package: &PackageName) -> PathBuf {
+        self.data.join(package.as_str())
+    }
 }
 
 /// Cached files from the store by root folder, for roots that are not in memory.
@@ -292,7 +301,7 @@ impl Roots {
     }
 
     /// Returns the packages' lock, which is parsed again only if its file has changed.
-    fn read_lock(&self) -> Result<Arc<PackagesLock>, LockError> {
+    pub(crate) fn read_lock(&self) -> Result<Arc<PackagesLock>, LockError> {
         let path = &self.packages.lock;
         // Without a state, the file is read each time.
         let stat = Stat::of(path).ok().flatten();

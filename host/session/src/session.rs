@@ -280,6 +280,8 @@ impl Session {
 
     /// Returns the tools outside of the sandbox for a turn. Starts MCP servers, and publishes a notice of those that are not there.
     pub(crate) async fn outside_for_turn(&self, agent: AgentId, client: &LineClient) -> OutsideTools {
+        let (packaged, left_out) = self.host.package_servers().await;
+        self.servers.set_packaged(packaged, left_out);
         let (served, notices) = self.servers.for_turn().await;
         for text in notices {
             self.log.publish(agent, EventKind::Notice { text });

@@ -26,7 +26,7 @@ use cap_std::fs::Dir;
 use patchbay_core::{COMPONENT_BYTES, Code, text};
 use patchbay_policy::Root;
 
-use crate::{FoundSkill, Manifest, Problem, SKILL_MD_BYTES, discover_one, embedded_skill_md, files};
+use crate::{FoundSkill, LockedPackage, Manifest, Problem, SKILL_MD_BYTES, discover_one, embedded_skill_md, files};
 
 pub use manifest::{Author, PluginManifest, PluginName, SpecVersion};
 pub use marketplace::{Marketplace, MarketplacePlugin, PluginSource, read_marketplace};
@@ -74,15 +74,7 @@ impl AgentPlugin {
         let opened = files::open_folder(folder).map_err(|error| tree::unreadable("The folder", &error))?;
         let opened = opened.ok_or_else(|| tree::unreadable("The folder", &io::ErrorKind::NotFound.into()))?;
         let unused = unused::UnusedParts::of(&files);
-        let manifest = match files::read(&opened, "plugin.json", MANIFEST_BYTES) {
-            Ok(Some(bytes)) => PluginManifest::parse(&bytes)?,
-            Ok(None) => return Err(unused.missing_manifest()),
-            Err(error) => {
-                let message = format!("plugin.json cannot be read: {}.", reason(&error));
-                return Err(Problem::new(Code::PackageManifestInvalid, message));
-            }
-        };
-        let (manifest, mut notes) = manifest;
+        let (manifest, mut notes) = read_manifest(&opened)?.ok_or_else(|| unused.missing_manifest())?;
         let skills = read_skills(folder, &opened, &files)?;
         let servers = match read_servers(&opened, manifest.spec) {
             Ok((servers, problems)) => {
@@ -101,6 +93,36 @@ impl AgentPlugin {
             notes.push(Problem::new(Code::PackageEmpty, message));
         }
         Ok(Self { manifest, skills, servers, files, notes })
+    }
+}
+
+/// Reads the servers of the installed copy of `package` in `folder`: those that the lock describes. Nothing else is read.
+///
+/// # Errors
+/// `plugin.json` or `mcp.json` cannot be used.
+pub fn read_locked_servers(folder: &Path, package: &LockedPackage) -> Result<Vec<PackageServer>, Problem> {
+    if package.servers.is_empty() {
+        return Ok(Vec::new());
+    }
+    let opened = files::open_folder(folder).map_err(|error| tree::unreadable("The folder", &error))?;
+    let manifest = opened.as_ref().map(read_manifest).transpose()?.flatten();
+    let Some((folder, (manifest, _))) = opened.zip(manifest) else { return Ok(Vec::new()) };
+    let (mut servers, _) = read_servers(&folder, manifest.spec)?;
+    servers.retain(|server| {
+        package.servers.iter().any(|locked| locked.name == server.name && locked.digest == server.digest)
+    });
+    Ok(servers)
+}
+
+/// Reads `plugin.json`, with the notes about it; `None` without the file.
+fn read_manifest(opened: &Dir) -> Result<Option<(PluginManifest, Vec<Problem>)>, Problem> {
+    match files::read(opened, "plugin.json", MANIFEST_BYTES) {
+        Ok(Some(bytes)) => PluginManifest::parse(&bytes).map(Some),
+        Ok(None) => Ok(None),
+        Err(error) => {
+            let message = format!("plugin.json cannot be read: {}.", reason(&error));
+            Err(Problem::new(Code::PackageManifestInvalid, message))
+        }
     }
 }
 

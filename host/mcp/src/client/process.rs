@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     inbox::{Inbox, Judged},
+    package_files::PackageFiles,
     secret_names::names_secret,
 };
 use patchbay_jsonrpc::{BoundedLines, ReadLine, is_parsable};
@@ -44,6 +45,8 @@ pub struct Launch {
     pub variables: Vec<(String, String)>,
     /// The working directory of the process.
     pub folder: PathBuf,
+    /// The package that the server belongs to; `None` for any other program.
+    pub package: Option<PackageFiles>,
 }
 
 /// Without the values of variables, which can be secrets.
@@ -54,6 +57,17 @@ impl fmt::Debug for Launch {
 }
 
 impl Launch {
+    /// Checks the package that the server belongs to, right before a start.
+    ///
+    /// # Errors
+    /// Why the server may not be started.
+    pub(super) async fn prepare(&self) -> Result<(), String> {
+        let Some(package) = self.package.clone() else { return Ok(()) };
+        let (program, folder) = (PathBuf::from(self.words.first().cloned().unwrap_or_default()), self.folder.clone());
+        let prepared = tokio::task::spawn_blocking(move || package.prepare(&program, &folder)).await;
+        prepared.unwrap_or_else(|_| Err("its package could not be checked".to_owned()))
+    }
+
     /// Returns a scrubber for the secrets among the variables. A value that is too short for a secret or has only
     /// digits stays: removing it would remove other text, too.
     fn scrub(&self) -> Scrub {
@@ -336,7 +350,7 @@ mod tests {
     fn launch(script: &str, variables: &[(&str, &str)]) -> Launch {
         let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let words = ["sh", "-c", script].map(str::to_owned).to_vec();
-        Launch { words, variables: variables.collect(), folder: std::env::temp_dir() }
+        Launch { words, variables: variables.collect(), folder: std::env::temp_dir(), package: None }
     }
 
     fn request(id: u32, text: &str) -> ClientJsonRpcMessage {

@@ -333,6 +333,7 @@ async fn start(
         let (kept, limit, stopped) = (Arc::clone(&inbox), limits.message_bytes, stopped.child_token());
         let connection = match address {
             ServerAddress::Process(launch) => {
+                launch.prepare().await?;
                 let transport = ProcessTransport::launch(&launch, Arc::clone(&inbox), limit);
                 ServerConnection::open(transport.map_err(|error| error.to_string())?, kept, stopped).await?
             }
@@ -514,7 +515,7 @@ mod tests {
     async fn only_programs_are_given_up() {
         let limits = ServerLimits { start: PATIENCE, list: PATIENCE, message_bytes: 1 << 20 };
         let words = vec!["no-such-program".to_owned()];
-        let launch = Launch { words, variables: Vec::new(), folder: std::env::temp_dir() };
+        let launch = Launch { words, variables: Vec::new(), folder: std::env::temp_dir(), package: None };
         let program = McpServer::new("test", ServerAddress::Process(launch), limits);
         let (_server, http) = Changing::start(PATIENCE).await;
         for (mcp, is_given_up) in [(program, true), (http, false)] {

@@ -41,7 +41,7 @@ impl OutsideTool for McpTool {
             let server = self.server.upgrade();
             let server = server.ok_or_else(|| OutsideError::Unavailable("its MCP server is closed".to_owned()))?;
             // The call may start the program again.
-            server.check_trust().await.map_err(|(_, problem)| OutsideError::Unavailable(problem))?;
+            server.check_decision().await.map_err(|(_, problem)| OutsideError::Unavailable(problem))?;
             let Value::Object(arguments) = call.input.clone() else {
                 return Err(OutsideError::InvalidAnswer("the input is not an object".to_owned()));
             };

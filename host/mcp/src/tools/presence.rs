@@ -18,7 +18,7 @@ pub(super) enum Presence {
     Unavailable,
     /// No further start is attempted.
     GivenUp,
-    /// It is not started in a workspace that is not trusted.
+    /// The operator's decision is missing: it is not started in a workspace that is not trusted, or its allowance was taken back.
     Untrusted,
 }
 

@@ -12,6 +12,7 @@ use tokio::time::timeout;
 
 use super::{
     checked::{CheckedTools, McpTool},
+    packaged::PackagedServer,
     parts::{ClientAddress, ClientServer, ServerParts},
     presence::{Presence, untrusted},
 };
@@ -23,13 +24,14 @@ use crate::client::{
 pub(super) struct ServerTools {
     /// The server's name as it occurs in full tool names.
     pub(super) name: String,
-    origin: OutsideOrigin,
+    pub(super) source: ServerSource,
     pub(super) decisions: BTreeMap<String, ToolDecision>,
     /// The digest that stored decisions about its tools are bound to.
     pub(super) identity: Digest,
-    /// The trust without which the program is not started; `None` if it is not started in a workspace, or if
-    /// the client of a front named it.
-    needed_trust: Option<NeededTrust>,
+    /// Has the trusted workspaces and the allowances.
+    store: Store,
+    /// The workspace, if the program is only started while it is trusted: it may load code from that folder.
+    trusted_workspace: Option<String>,
     call_ms: u64,
     /// Whether the operator declares that its tools change nothing.
     read_only: bool,
@@ -40,14 +42,42 @@ pub(super) struct ServerTools {
     pub(super) reported: Mutex<Presence>,
 }
 
-/// The trust in a workspace that a program needs before it is started there: it may load code from that folder.
-struct NeededTrust {
-    store: Store,
-    /// The canonical path of the workspace.
-    workspace: String,
+/// Where a server comes from.
+#[derive(PartialEq, Eq)]
+pub(super) enum ServerSource {
+    /// A table of `config.toml`.
+    Config,
+    /// The client of a front named it.
+    Client,
+    /// A package, and the operator allowed it.
+    Package(Box<PackagedServer>),
 }
 
 impl ServerTools {
+    /// Returns a server whose settings are those of `table`.
+    fn new(
+        parts: &ServerParts,
+        name: &str,
+        source: ServerSource,
+        address: ServerAddress,
+        identity: Digest,
+        table: &McpServerConfig,
+    ) -> Self {
+        Self {
+            name: name.to_owned(),
+            source,
+            decisions: table.tools.clone(),
+            identity,
+            store: parts.store.clone(),
+            trusted_workspace: None,
+            call_ms: table.call_ms,
+            read_only: table.read_only,
+            server: McpServer::new(name, address, parts.limits(table.start_ms)),
+            checked: tokio::sync::Mutex::default(),
+            reported: Mutex::default(),
+        }
+    }
+
     /// Returns a server of `config.toml`; `None` for a table that was refused when it was read.
     pub(super) fn configured(
         parts: &ServerParts,
@@ -55,15 +85,14 @@ impl ServerTools {
         table: &McpServerConfig,
         workspace: &str,
     ) -> Option<Self> {
-        let needed_trust =
-            table.in_workspace.then(|| NeededTrust { store: parts.store.clone(), workspace: workspace.to_owned() });
         let (address, fields) = match (&table.command, &table.url) {
             (Some(command), _) => {
                 let words = command.words().to_vec();
-                let fields = words.iter().chain(&table.env).cloned().collect();
+                let fields: Vec<String> = words.iter().chain(&table.env).cloned().collect();
                 let variables = table.env.iter().filter_map(|name| Some((name.clone(), std::env::var(name).ok()?)));
                 let folder = if table.in_workspace { workspace.into() } else { parts.config.clone() };
-                (ServerAddress::Process(Launch { words, variables: variables.collect(), folder }), fields)
+                let launch = Launch { words, variables: variables.collect(), folder, package: None };
+                (ServerAddress::Process(launch), fields)
             }
             (None, Some(url)) => {
                 let owner = format!("mcp:{name}");
@@ -71,35 +100,26 @@ impl ServerTools {
             }
             (None, None) => return None,
         };
-        let limits = parts.limits(table.start_ms);
+        // In another workspace, the same command runs other code.
+        let identity = match table.in_workspace {
+            true => identity(&["mcp in_workspace", name, workspace], &fields),
+            false => identity(&["mcp", name], &fields),
+        };
         Some(Self {
-            name: name.to_owned(),
-            origin: OutsideOrigin::Mcp,
-            decisions: table.tools.clone(),
-            // In another workspace, the same command runs other code.
-            identity: match &needed_trust {
-                Some(NeededTrust { workspace, .. }) => identity(&["mcp in_workspace", name, workspace], &fields),
-                None => identity(&["mcp", name], &fields),
-            },
-            needed_trust,
-            call_ms: table.call_ms,
-            read_only: table.read_only,
-            server: McpServer::new(name, address, limits),
-            checked: tokio::sync::Mutex::default(),
-            reported: Mutex::default(),
+            trusted_workspace: table.in_workspace.then(|| workspace.to_owned()),
+            ..Self::new(parts, name, ServerSource::Config, address, identity, table)
         })
     }
 
     pub(super) fn named(parts: &ServerParts, named: ClientServer, workspace: &str) -> Self {
         let ClientServer { name, address } = named;
-        // The defaults of `config.toml`.
-        let McpServerConfig { start_ms, call_ms, .. } = McpServerConfig::default();
         let joined =
             |pairs: &[(String, String)]| pairs.iter().flat_map(|(name, value)| [name.clone(), value.clone()]).collect();
         let (address, mut fields): (_, Vec<String>) = match address {
             ClientAddress::Process { words, variables } => {
                 let fields = joined(&variables);
-                (ServerAddress::Process(Launch { words, variables, folder: workspace.into() }), fields)
+                let launch = Launch { words, variables, folder: workspace.into(), package: None };
+                (ServerAddress::Process(launch), fields)
             }
             ClientAddress::Http { url, headers } => {
                 let fields = joined(&headers);
@@ -110,39 +130,48 @@ impl ServerTools {
             ServerAddress::Process(launch) => fields.extend(launch.words.iter().cloned()),
             ServerAddress::Http(endpoint) => fields.push(endpoint.url.clone()),
         }
-        let limits = parts.limits(start_ms);
-        Self {
-            origin: OutsideOrigin::Client,
-            decisions: BTreeMap::new(),
-            identity: identity(&["client", &name, workspace], &fields),
-            needed_trust: None,
-            call_ms,
-            read_only: false,
-            server: McpServer::new(&name, address, limits),
-            name,
-            checked: tokio::sync::Mutex::default(),
-            reported: Mutex::default(),
-        }
+        let identity = identity(&["client", &name, workspace], &fields);
+        Self::new(parts, &name, ServerSource::Client, address, identity, &McpServerConfig::default())
+    }
+
+    /// Returns an allowed server of a package. Stored decisions hold for each version of the package with this entry.
+    pub(super) fn packaged(parts: &ServerParts, packaged: PackagedServer) -> Self {
+        let (allowance, address) = (&packaged.allowance, packaged.address(parts));
+        let fields = [allowance.server.clone(), allowance.digest.to_string()];
+        let identity = identity(&["package", allowance.package.as_str()], &fields);
+        let (name, source) = (allowance.name.clone(), ServerSource::Package(Box::new(packaged)));
+        Self::new(parts, name.as_str(), source, address, identity, &McpServerConfig::default())
     }
 
     /// Adds how to learn more to a problem of the server.
     pub(super) fn with_hint(&self, problem: &str) -> String {
-        match self.origin {
-            OutsideOrigin::Mcp => format!("{problem}. 'patchbay mcp check {}' shows more", self.name),
-            OutsideOrigin::Client => problem.to_owned(),
+        match self.source {
+            ServerSource::Config | ServerSource::Package(_) => {
+                format!("{problem}. 'patchbay mcp check {}' shows more", self.name)
+            }
+            ServerSource::Client => problem.to_owned(),
         }
     }
 
-    /// Checks at this moment that the program may be started. Trust that was taken back ends no program, but its tools are gone.
+    /// Checks at this moment that the operator allows the server. A decision that was taken back ends no program, but its tools are
+    /// gone.
     ///
     /// # Errors
-    /// The state of the server, and the problem, which ends in the command that gives the trust.
-    pub(super) async fn check_trust(&self) -> Result<(), (Presence, String)> {
-        let Some(NeededTrust { store, workspace }) = &self.needed_trust else { return Ok(()) };
+    /// The state of the server, and the problem, which ends in the command that allows it.
+    pub(super) async fn check_decision(&self) -> Result<(), (Presence, String)> {
         let name = &self.name;
-        match store.is_trusted(workspace).await {
+        let (is_allowed, problem) = match (&self.source, &self.trusted_workspace) {
+            (ServerSource::Package(packaged), _) => {
+                let (allowance, command) = (&packaged.allowance, packaged.allow_command());
+                let problem = format!("the MCP server '{name}' is no longer allowed. To allow it: {command}");
+                (self.store.server_allowances().await.map(|allowed| allowed.contains(allowance)), problem)
+            }
+            (_, Some(workspace)) => (self.store.is_trusted(workspace).await, untrusted(name, workspace)),
+            (_, None) => return Ok(()),
+        };
+        match is_allowed {
             Ok(true) => Ok(()),
-            Ok(false) => Err((Presence::Untrusted, untrusted(name, workspace))),
+            Ok(false) => Err((Presence::Untrusted, problem)),
             Err(error) => Err((Presence::Unavailable, format!("the MCP server '{name}' is not available: {error}"))),
         }
     }
@@ -161,7 +190,7 @@ impl ServerTools {
         self: &Arc<Self>,
         wait: Duration,
     ) -> Result<Arc<CheckedTools>, (Presence, String)> {
-        self.check_trust().await?;
+        self.check_decision().await?;
         match timeout(wait, self.tools()).await {
             Ok(Ok(tools)) => return Ok(tools),
             Ok(Err(error)) => {
@@ -227,15 +256,26 @@ impl ServerTools {
         let server = &self.name;
         let is_key = tool.name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
         let key = if is_key { tool.name.clone() } else { Value::from(tool.name.as_str()).to_string() };
-        let advice = match self.origin {
-            OutsideOrigin::Mcp => {
-                format!("To allow it: write tools.{key} = \"allow\" in [mcp.{server}] of config.toml")
-            }
-            OutsideOrigin::Client => "A person can allow it when asked".to_owned(),
+        let (origin, advice, time_key) = match self.source {
+            ServerSource::Config => (
+                OutsideOrigin::Mcp,
+                format!("To allow it: write tools.{key} = \"allow\" in [mcp.{server}] of config.toml"),
+                format!("mcp.{server}.call_ms"),
+            ),
+            ServerSource::Client => (
+                OutsideOrigin::Client,
+                "A person can allow it when asked".to_owned(),
+                "the limit of servers that a client names".to_owned(),
+            ),
+            ServerSource::Package(_) => (
+                OutsideOrigin::Mcp,
+                "A person can allow it when asked".to_owned(),
+                "the limit of servers of packages".to_owned(),
+            ),
         };
         OutsideDeclaration {
             name,
-            origin: self.origin,
+            origin,
             group: group(server),
             tool: tool.name.clone(),
             description: tool.description.clone(),
@@ -244,13 +284,10 @@ impl ServerTools {
             advice: text::clean_line(&advice),
             identity: self.identity,
             is_read_only: self.read_only,
-            per_workspace: self.needed_trust.is_some(),
+            per_workspace: self.trusted_workspace.is_some(),
             for_skills: true,
             time: Duration::from_millis(self.call_ms),
-            time_key: match self.origin {
-                OutsideOrigin::Mcp => format!("mcp.{server}.call_ms"),
-                OutsideOrigin::Client => "the limit of servers that a client names".to_owned(),
-            },
+            time_key,
         }
     }
 }

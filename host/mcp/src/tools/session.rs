@@ -12,10 +12,11 @@ use patchbay_tools::{OutsideTool, OutsideTools};
 
 use super::{
     checked::CheckedTools,
+    packaged::PackagedServer,
     parts::{ClientServer, ServerParts},
     presence::{Presence, as_sentence},
     report::{McpFailure, McpReport, McpToolReport},
-    server::ServerTools,
+    server::{ServerSource, ServerTools},
 };
 use crate::client::group;
 
@@ -29,16 +30,18 @@ pub struct SessionServers {
     parts: Arc<ServerParts>,
     configured: Vec<Arc<ServerTools>>,
     /// Those that the client named.
-    named: Mutex<NamedServers>,
-    /// The sentences about names that notices have reported and that still hold.
+    named: Mutex<ChangingServers>,
+    /// The allowed ones of packages.
+    packaged: Mutex<ChangingServers>,
+    /// The sentences about servers and tools left out that notices have reported and that still hold.
     reported: Mutex<BTreeSet<String>>,
 }
 
-/// The servers that the client of a front named.
+/// Servers that can change while the session is open.
 #[derive(Default)]
-struct NamedServers {
+struct ChangingServers {
     servers: Vec<Arc<ServerTools>>,
-    /// Sentences about servers that are left out because of their names.
+    /// Sentences about servers that are left out.
     left_out: Vec<String>,
 }
 
@@ -49,7 +52,8 @@ impl SessionServers {
         let configured =
             configured.filter_map(|(name, table)| ServerTools::configured(&parts, name.as_str(), table, workspace));
         let configured = configured.map(Arc::new).collect();
-        Self { configured, parts, named: Mutex::default(), reported: Mutex::default() }
+        let (named, packaged, reported) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Self { configured, parts, named, packaged, reported }
     }
 
     /// Sets the servers that the client names, in place of those that it named before. A server that it names again stays. Of
@@ -69,15 +73,39 @@ impl SessionServers {
             let there = current.servers.iter().find(|it| it.identity == new.identity).cloned();
             servers.push(there.unwrap_or_else(|| Arc::new(new)));
         }
-        *current = NamedServers { servers, left_out };
+        *current = ChangingServers { servers, left_out };
     }
 
-    /// Returns all servers. One that the client names takes the place of one of `config.toml` with its name.
+    /// Sets the allowed servers of packages, in place of those before. A server that has not changed stays. `left_out` has sentences
+    /// about those that cannot be used.
+    pub fn set_packaged(&self, packaged: Vec<PackagedServer>, mut left_out: Vec<String>) {
+        let mut current = self.packaged.lock();
+        let mut servers = Vec::new();
+        for server in packaged {
+            let name = &server.allowance.name;
+            if self.parts.table(name.as_str()).is_some() {
+                left_out.push(configured_too(&server));
+                continue;
+            }
+            let is_same =
+                |there: &&Arc<ServerTools>| matches!(&there.source, ServerSource::Package(it) if **it == server);
+            let there = current.servers.iter().find(is_same).cloned();
+            servers.push(there.unwrap_or_else(|| Arc::new(ServerTools::packaged(&self.parts, server))));
+        }
+        *current = ChangingServers { servers, left_out };
+    }
+
+    /// Returns the servers that the operator decided about.
+    fn of_operator(&self) -> Vec<Arc<ServerTools>> {
+        self.configured.iter().cloned().chain(self.packaged.lock().servers.clone()).collect()
+    }
+
+    /// Returns all servers. One that the client names takes the place of another one with its name.
     fn all(&self) -> Vec<Arc<ServerTools>> {
         let named = self.named.lock().servers.clone();
         let groups: BTreeSet<String> = named.iter().map(|server| group(&server.name)).collect();
-        let configured = self.configured.iter().filter(|server| !groups.contains(&group(&server.name)));
-        configured.cloned().chain(named).collect()
+        let others = self.of_operator().into_iter().filter(|server| !groups.contains(&group(&server.name)));
+        others.chain(named).collect()
     }
 
     /// Returns the tools for a turn, and notices about servers that are not there and about tools and servers that are left out
@@ -105,9 +133,10 @@ impl SessionServers {
         (tools, notices)
     }
 
-    /// Returns the sentences about names that no notice has reported yet. `collisions` are those about tools.
+    /// Returns the sentences about servers and tools left out that no notice has reported yet. `collisions` are those about tools.
     fn unreported(&self, collisions: Vec<String>) -> Vec<String> {
         let mut sentences = self.named.lock().left_out.clone();
+        sentences.extend(self.packaged.lock().left_out.iter().cloned());
         sentences.extend(collisions);
         let mut reported = self.reported.lock();
         let new = sentences.iter().filter(|sentence| !reported.contains(*sentence)).cloned().collect();
@@ -121,7 +150,7 @@ impl SessionServers {
         let mut found = Vec::new();
         for server in &servers {
             if let Some(list) = server.server.running_tools()
-                && server.check_trust().await.is_ok()
+                && server.check_decision().await.is_ok()
             {
                 found.push((&*server.name, server.checked(list).await));
             }
@@ -129,13 +158,13 @@ impl SessionServers {
         joined(&found).0
     }
 
-    /// Starts the server `name` of `config.toml` and reports its tools; `None` without such a server.
+    /// Starts the server `name` of `config.toml` or of a package, and reports its tools; `None` without such a server.
     ///
     /// # Errors
     /// The reason why the server is not available.
     pub async fn check(&self, name: &str) -> Option<Result<McpReport, McpFailure>> {
-        let server = self.configured.iter().find(|server| server.name == name)?;
-        if let Err((state, problem)) = server.check_trust().await {
+        let server = self.of_operator().into_iter().find(|server| server.name == name)?;
+        if let Err((state, problem)) = server.check_decision().await {
             let problem = as_sentence(state, problem);
             return Some(Err(McpFailure { problem, printed: Vec::new() }));
         }
@@ -165,7 +194,7 @@ impl SessionServers {
 
     /// Ends all servers, and waits until they have ended.
     pub async fn close(&self) {
-        let servers = self.configured.iter().cloned().chain(self.named.lock().servers.clone());
+        let servers = self.of_operator().into_iter().chain(self.named.lock().servers.clone());
         join_all(servers.map(|server| async move { server.server.close().await })).await;
     }
 }
@@ -209,6 +238,17 @@ fn same_tools(server: &str, names: &[&str]) -> String {
              {shown}{more}."
         ),
     }
+}
+
+/// Returns the sentence about a server of a package that is left out because `config.toml` has one of its name.
+fn configured_too(server: &PackagedServer) -> String {
+    let allowance = &server.allowance;
+    format!(
+        "The MCP server '{name}' of package '{}' is left out: config.toml has a table [mcp.{name}]. To give it another name: {} --as NEW",
+        allowance.package,
+        server.allow_command(),
+        name = allowance.name,
+    )
 }
 
 /// Returns the sentence about the server `name` of the client, which is left out because of its server `first`.

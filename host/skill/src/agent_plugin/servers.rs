@@ -17,6 +17,10 @@ const SERVERS: usize = 32;
 /// The longest name of a server, in characters.
 const NAME_CHARS: usize = 128;
 
+/// Programs that load the code of a server when they start it, so the digests of the package do not cover that code.
+const FETCHERS: [&str; 14] =
+    ["bun", "bunx", "deno", "dnx", "docker", "npm", "npx", "pipx", "pnpm", "pnpx", "podman", "uv", "uvx", "yarn"];
+
 /// An MCP server of a package.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackageServer {
@@ -33,6 +37,13 @@ impl PackageServer {
     /// client's placeholder for the folder of the package, `${PLUGIN_ROOT}` in `mcp.json`.
     pub fn own_entry(root: &str) -> Value {
         json!({"type": "stdio", "command": "patchbay", "args": ["mcp", "--package", root]})
+    }
+
+    /// Whether the command is a known program that fetches the server's code at each start.
+    pub fn fetches_code(&self) -> bool {
+        let ServerTransport::Stdio { command, .. } = &self.transport else { return false };
+        let program = command.split('.').next().unwrap_or_default().to_ascii_lowercase();
+        !command.starts_with("./") && FETCHERS.contains(&&*program)
     }
 
     /// Whether this is the entry that [`PackageServer::own_entry`] returns.
@@ -302,6 +313,17 @@ mod tests {
         let one = digest(r#"{"type": "stdio", "command": "x", "args": ["a", "b"]}"#);
         assert_eq!(one, digest(r#"{"args":["a","b"],"command":"x","type":"stdio"}"#));
         assert_ne!(one, digest(r#"{"type": "stdio", "command": "x", "args": ["b", "a"]}"#));
+    }
+
+    #[test]
+    fn programs_that_fetch_code_are_known() {
+        let fetches = |command: &str| parse(&json!({"s": stdio(command, "./")})).0[0].fetches_code();
+        for command in ["npx", "npx.cmd", "uvx", "docker", "DENO.exe", "pipx", "bunx"] {
+            assert!(fetches(command), "{command}");
+        }
+        for command in ["node", "python3", "./npx", "./bin/uvx"] {
+            assert!(!fetches(command), "{command}");
+        }
     }
 
     #[test]

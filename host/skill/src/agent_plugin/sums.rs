@@ -9,14 +9,14 @@ use std::{
 
 use patchbay_core::{Code, Digest, caseless, text};
 
-use super::{list_files, tree::unreadable};
+use super::{
+    list_files,
+    tree::{BYTES, unreadable},
+};
 use crate::{
     Problem,
     files::{self, Folder},
 };
-
-/// The most bytes of one file; all files of a package together have no more.
-const FILE_BYTES: u64 = 64 << 20;
 
 /// The files of a package by path, each with its SHA-256. `sha256sum -c` accepts the text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -66,8 +66,8 @@ impl Sums {
     /// As for [`Sums::new`], and `folder_unusable` if a file cannot be read.
     pub fn of_files<'a>(folder: &Folder, paths: impl Iterator<Item = &'a str>) -> Result<Self, Problem> {
         let sum = |path: &str| {
-            let read = files::hash(folder, path, FILE_BYTES)
-                .and_then(|read| read.ok_or_else(|| io::ErrorKind::NotFound.into()));
+            let read =
+                files::hash(folder, path, BYTES).and_then(|read| read.ok_or_else(|| io::ErrorKind::NotFound.into()));
             let read = read.map_err(|error| {
                 let message = format!("'{}' cannot be read: {}.", text::excerpt(path, 120), error.kind());
                 Problem::new(Code::FolderUnusable, message)

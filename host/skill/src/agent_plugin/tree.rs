@@ -10,7 +10,7 @@ use crate::{Problem, files};
 /// The most files and folders of a package.
 const ENTRIES: usize = 10_000;
 /// The most bytes of all files.
-const BYTES: u64 = 64 << 20;
+pub(super) const BYTES: u64 = 64 << 20;
 /// The deepest folder, counted from the package.
 const DEPTH: usize = 16;
 /// Folders of version control, which are no part of a package.

@@ -1,0 +1,157 @@
+//! The MCP servers of packages, once the operator has allowed them. `session` finds them before each turn.
+
+use std::{env, path::PathBuf};
+
+use patchbay_policy::allow_server_command;
+use patchbay_skill::agent_plugin::ServerTransport;
+use patchbay_store::ServerAllowance;
+
+use super::parts::ServerParts;
+use crate::client::{Launch, PackageFiles, ServerAddress};
+
+/// An allowed server of an installed package.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PackagedServer {
+    /// The operator's permission. Its digest is the digest of the entry that declares `transport`.
+    pub allowance: ServerAllowance,
+    /// How the package declares the server, with its placeholders.
+    pub transport: ServerTransport,
+    /// The files of the package.
+    pub files: PackageFiles,
+}
+
+impl PackagedServer {
+    /// Returns the command that allows the server.
+    pub(super) fn allow_command(&self) -> String {
+        allow_server_command(self.allowance.package.as_str(), &self.allowance.server)
+    }
+
+    /// Returns how the server is reached. Placeholders are replaced in arguments, in values of variables and in the folder.
+    pub(super) fn address(&self, parts: &ServerParts) -> ServerAddress {
+        let Self { allowance, transport, files } = self;
+        let (command, args, env, cwd) = match transport {
+            ServerTransport::Stdio { command, args, env, cwd } => (command, args, env, cwd),
+            ServerTransport::StreamableHttp { url, headers } => {
+                let owner = format!("package:{}/{}", allowance.package, allowance.server);
+                let headers = headers.iter().map(|(name, value)| (name.clone(), value.clone()));
+                return parts.endpoint(owner, url.to_string(), allowance.credential.clone(), headers.collect());
+            }
+        };
+        let [root, data] = [&files.root, &files.data].map(|folder| folder.to_string_lossy().into_owned());
+        let expanded = |text: &str| expand(text, &root, &data);
+        let below = |path: &str| files.root.join(path);
+        let program = command
+            .strip_prefix("./")
+            .map_or_else(|| command.clone(), |path| below(path).to_string_lossy().into_owned());
+        let folder = match cwd.as_deref() {
+            None => files.root.clone(),
+            Some(cwd) => cwd.strip_prefix("./").map_or_else(|| PathBuf::from(expanded(cwd)), below),
+        };
+        // Otherwise the bytecode that Python writes beside its sources would be a change of the package.
+        let mut variables = vec![("PYTHONDONTWRITEBYTECODE".to_owned(), "1".to_owned())];
+        variables.extend(env.iter().map(|(name, value)| (name.clone(), expanded(value))));
+        variables.extend(allowance.env.iter().filter_map(|name| Some((name.clone(), env::var(name).ok()?))));
+        variables.extend([("PLUGIN_ROOT".to_owned(), root.clone()), ("PLUGIN_DATA".to_owned(), data.clone())]);
+        let words = std::iter::once(program).chain(args.iter().map(|arg| expanded(arg))).collect();
+        ServerAddress::Process(Launch { words, variables, folder, package: Some(files.clone()) })
+    }
+}
+
+/// Replaces `${PLUGIN_ROOT}` and `${PLUGIN_DATA}`. The values are not searched again.
+fn expand(text: &str, root: &str, data: &str) -> String {
+    let (mut expanded, mut rest) = (String::new(), text);
+    while let Some((before, after)) = rest.split_once("${PLUGIN_") {
+        expanded += before;
+        rest = if let Some(after) = after.strip_prefix("ROOT}") {
+            expanded += root;
+            after
+        } else if let Some(after) = after.strip_prefix("DATA}") {
+            expanded += data;
+            after
+        } else {
+            expanded += "${PLUGIN_";
+            after
+        };
+    }
+    expanded + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use patchbay_core::Digest;
+    use patchbay_egress::Credentials;
+    use patchbay_sandbox::Limits;
+    use patchbay_store::Store;
+
+    use super::*;
+
+    #[test]
+    fn placeholders_are_replaced_once() {
+        let expanded = |text: &str| expand(text, "/r/${PLUGIN_DATA}", "/d");
+        for (text, expected) in [
+            ("", ""),
+            ("--data=${PLUGIN_DATA}/x:${PLUGIN_ROOT}", "--data=/d/x:/r/${PLUGIN_DATA}"),
+            ("${PLUGIN_ROOT}${PLUGIN_ROOT}", "/r/${PLUGIN_DATA}/r/${PLUGIN_DATA}"),
+            ("${PLUGIN_${PLUGIN_DATA}", "${PLUGIN_/d"),
+            (
+                "$PLUGIN_ROOT ${HOME} ${PLUGIN_ROOTS} ${plugin_root}",
+                "$PLUGIN_ROOT ${HOME} ${PLUGIN_ROOTS} ${plugin_root}",
+            ),
+        ] {
+            assert_eq!(expanded(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn entry_becomes_a_launch_in_the_package() {
+        let home = tempfile::tempdir().unwrap();
+        let (store, credentials) = (Store::open(home.path()).unwrap(), Credentials::open(home.path(), BTreeMap::new()));
+        let parts = ServerParts::new(BTreeMap::new(), store, home.path().to_owned(), credentials, &Limits::default());
+        let launched = |command: &str, cwd: Option<&str>| {
+            let files = PackageFiles {
+                package: "tools".parse().unwrap(),
+                root: "/p".into(),
+                digest: Digest::of(b""),
+                data: "/d".into(),
+            };
+            let allowance = ServerAllowance {
+                name: "docs".parse().unwrap(),
+                package: "tools".parse().unwrap(),
+                server: "docs".to_owned(),
+                digest: Digest::of(b""),
+                env: vec!["PATH".to_owned(), "NO_SUCH_VARIABLE".to_owned()],
+                credential: None,
+            };
+            let transport = ServerTransport::Stdio {
+                command: command.to_owned(),
+                args: vec!["${PLUGIN_ROOT}/x".to_owned()],
+                env: BTreeMap::from([
+                    ("AT".to_owned(), "${PLUGIN_DATA}".to_owned()),
+                    ("PATH".to_owned(), "/".to_owned()),
+                ]),
+                cwd: cwd.map(str::to_owned),
+            };
+            let ServerAddress::Process(launch) = (PackagedServer { allowance, transport, files }).address(&parts)
+            else {
+                panic!("a program")
+            };
+            launch
+        };
+        let launch = launched("./bin/run", None);
+        assert_eq!(
+            (&launch.words[..], launch.folder),
+            (&["/p/bin/run".to_owned(), "/p/x".to_owned()][..], "/p".into())
+        );
+        let variables: BTreeMap<_, _> = launch.variables.into_iter().collect();
+        let names: Vec<&str> = variables.keys().map(String::as_str).collect();
+        assert_eq!(names, ["AT", "PATH", "PLUGIN_DATA", "PLUGIN_ROOT", "PYTHONDONTWRITEBYTECODE"]);
+        assert_eq!((&*variables["AT"], &*variables["PLUGIN_ROOT"]), ("/d", "/p"));
+        assert_eq!(variables["PATH"], env::var("PATH").unwrap(), "the operator's variable replaces the entry's");
+        for (cwd, folder) in [("./a", "/p/a"), ("${PLUGIN_ROOT}", "/p"), ("${PLUGIN_DATA}/w", "/d/w")] {
+            let launch = launched("npx", Some(cwd));
+            assert_eq!((&*launch.words[0], launch.folder), ("npx", folder.into()));
+        }
+    }
+}
