@@ -2,7 +2,7 @@
 //! server.
 //!
 //! - [`serve_stdio`]: one connection, over standard input and output.
-//! - [`HttpServer`]: connections over HTTP on the loopback address.
+//! - [`HttpServer`]: connections over HTTP on the loopback address. [`McpEndpoint`]: its requests, also for `patchbay serve`.
 //! - [`HostGate`], [`OpenConnections`], [`TimedIo`]: what any server of the host checks and bounds.
 //! - [`SessionSource`], [`ServedSession`]: the interface that a server requires of sessions.
 //!
@@ -20,8 +20,8 @@ mod source;
 mod stdio;
 
 pub use http::{
-    ActiveRequest, ConnectionLimits, HostGate, HttpServer, HttpServerError, Misdirected, OpenConnection,
-    OpenConnections, TimedIo, bearer_digest,
+    ActiveRequest, ConnectionLimits, HostGate, HttpReply, HttpServer, HttpServerError, McpEndpoint, Misdirected,
+    OpenConnection, OpenConnections, TimedIo, bearer_digest,
 };
 pub use source::{ClientCall, OfferedTool, ServedError, ServedSession, SessionSource};
 pub use stdio::{StdioServerError, serve_stdio};

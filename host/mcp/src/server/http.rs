@@ -3,6 +3,7 @@
 //! token that only the operator knows.
 
 mod client_sessions;
+mod endpoint;
 mod front;
 mod gate;
 mod host_gate;
@@ -21,20 +22,15 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 pub(super) use client_sessions::ClientSessions;
+pub use endpoint::{HttpReply, McpEndpoint};
 pub use host_gate::{HostGate, Misdirected, bearer_digest};
 pub use open_connections::{ActiveRequest, ConnectionLimits, OpenConnection, OpenConnections};
 pub use timed_io::TimedIo;
 
 use super::SessionSource;
 use front::HttpFront;
-use gate::Gate;
+use gate::{Gate, PATH};
 
-/// The path of the endpoint.
-const PATH: &str = "/mcp";
-/// Limit of the sessions of open connections, and also of the sessions of clients without a connection.
-const SESSIONS: usize = 32;
-/// A session ends if nothing is requested of it for this long.
-const IDLE: Duration = Duration::from_secs(30 * 60);
 /// How long a connection may take for its first request to pass the gate.
 const FIRST_TIME: Duration = Duration::from_secs(10);
 /// How long a connection may take for the head of a request; also how long it may have none.
@@ -93,14 +89,14 @@ impl HttpServer {
 
     /// Answers requests until `stopped` is cancelled. Then running calls are stopped.
     pub async fn run(self, source: Arc<dyn SessionSource>, stopped: CancellationToken) {
-        let front = Arc::new(HttpFront::new(self.gate, ClientSessions::new(source), stopped.child_token()));
+        let front = Arc::new(HttpFront { gate: self.gate, endpoint: McpEndpoint::new(source, stopped.child_token()) });
         let open = OpenConnections::new(CONNECTIONS);
         let mut connections = JoinSet::new();
         let mut expiry = tokio::time::interval(Duration::from_secs(60));
         loop {
             tokio::select! {
                 () = stopped.cancelled() => return,
-                _ = expiry.tick() => front.expire_sessions(),
+                _ = expiry.tick() => front.endpoint.expire_sessions(),
                 Some(_) = connections.join_next() => {}
                 accepted = accept(&self.listener, &open) => {
                     let Some((stream, connection)) = accepted else { continue };

@@ -2,18 +2,24 @@
 //! one session, found by the client's name. Unfortunately such a client never announces that it leaves, so its session
 //! is closed when a new client needs the slot.
 
-use std::{collections::BTreeMap, sync::Arc, time::Instant};
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use parking_lot::Mutex;
 use patchbay_core::Asker;
 
-use super::{
-    super::{
-        SessionSource,
-        open_session::{LazySession, OpenSession},
-    },
-    IDLE, SESSIONS,
+use super::super::{
+    SessionSource,
+    open_session::{LazySession, OpenSession},
 };
+
+/// Limit of the sessions of open connections, and also of the sessions of clients without a connection.
+pub(super) const SESSIONS: usize = 32;
+/// A session ends if nothing is requested of it for this long.
+pub(super) const IDLE: Duration = Duration::from_secs(30 * 60);
 
 /// The sessions of a server over HTTP.
 pub(crate) struct ClientSessions {
@@ -70,6 +76,11 @@ impl ClientSessions {
         Ok(session)
     }
 
+    /// Returns whether a client has a session.
+    pub(super) fn is_any(&self) -> bool {
+        !self.clients.lock().is_empty()
+    }
+
     /// Ends sessions that were not used since [`IDLE`] before `now`.
     pub(super) fn expire(&self, now: Instant) {
         let mut clients = self.clients.lock();
@@ -80,9 +91,6 @@ impl ClientSessions {
 #[cfg(test)]
 mod tests {
     use futures_util::future::BoxFuture;
-
-    use std::time::Duration;
-
     use patchbay_sandbox::Content;
 
     use super::{

@@ -1,75 +1,24 @@
-//! One request over HTTP: checked, read with a bound, and given to `rmcp`, which knows the transport.
+//! One request of the server on the loopback address: checked, and given to the endpoint.
 
-use std::{
-    convert::Infallible,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{convert::Infallible, sync::Arc};
 
-use bytes::Bytes;
-use http::{Method, Request, Response, StatusCode, header, request::Parts};
-use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited, combinators::BoxBody};
+use http::{Request, header};
+use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
-use rmcp::transport::{
-    StreamableHttpServerConfig, StreamableHttpService,
-    streamable_http_server::{
-        SessionId, SessionManager as _,
-        session::local::{LocalSessionManager, SessionConfig},
-    },
-};
-use serde_json::json;
-use tokio_util::sync::CancellationToken;
 
 use super::{
-    super::{MESSAGE_BYTES, handler::ToolServer},
-    ClientSessions, IDLE, SESSIONS,
+    endpoint::{HttpReply, McpEndpoint, text},
     gate::{Gate, Refused},
     open_connections::OpenConnection,
-    session_uses::{SessionRequest, SessionUses},
 };
-use patchbay_jsonrpc::is_parsable;
-
-/// The answer to a request. Its body may be a stream of events.
-type HttpReply = Response<BoxBody<Bytes, Infallible>>;
-
-/// How long the body of a request may take.
-const BODY_TIME: Duration = Duration::from_secs(30);
-/// The header with the id of a session, of revisions before 2026-07-28.
-const SESSION_HEADER: &str = "mcp-session-id";
 
 /// Answers the requests of all connections.
 pub(super) struct HttpFront {
-    gate: Gate,
-    sessions: Arc<ClientSessions>,
-    connections: Arc<LocalSessionManager>,
-    uses: Arc<SessionUses>,
-    service: StreamableHttpService<ToolServer, LocalSessionManager>,
+    pub(super) gate: Gate,
+    pub(super) endpoint: McpEndpoint,
 }
 
 impl HttpFront {
-    /// Returns a front that answers requests until `stopped` is cancelled.
-    pub(super) fn new(gate: Gate, sessions: Arc<ClientSessions>, stopped: CancellationToken) -> Self {
-        let mut connections = LocalSessionManager::default();
-        let mut config = SessionConfig::default();
-        config.keep_alive = Some(IDLE);
-        connections.session_config = config;
-        let connections = Arc::new(connections);
-        let served = Arc::clone(&sessions);
-        let service = StreamableHttpService::new(
-            move || Ok(ToolServer::over_http(Arc::clone(&served))),
-            Arc::clone(&connections),
-            StreamableHttpServerConfig::default()
-                .with_cancellation_token(stopped)
-                .with_max_request_body_bytes(MESSAGE_BYTES),
-        );
-        Self { gate, sessions, connections, uses: Arc::default(), service }
-    }
-
-    /// Ends sessions that were not used for a while. `rmcp` ends those that belong to a connection.
-    pub(super) fn expire_sessions(&self) {
-        self.sessions.expire(Instant::now());
-    }
-
     /// Answers a request of `connection`.
     pub(super) async fn answer(&self, request: Request<Incoming>, connection: Arc<OpenConnection>) -> HttpReply {
         let (head, body) = request.into_parts();
@@ -77,97 +26,15 @@ impl HttpFront {
             return refusal(refused);
         }
         let active = connection.begin().await;
-        let (session, answer) = match self.begin_in_session(&head) {
-            Ok(session) => (session, self.answer_checked(head, body).await),
-            Err(NoSuchSession) => {
-                // Read the body to make the connection reusable.
-                let _ = read(body).await;
-                (None, json_error(StatusCode::NOT_FOUND, "there is no such MCP session; begin a new one"))
-            }
-        };
         // The closure keeps the request active until the body is dropped.
-        answer.map(|body| {
+        self.endpoint.answer(Request::from_parts(head, body)).await.map(|body| {
             let keep_active = move |error: Infallible| {
-                let _ = (&active, &session);
+                let _ = &active;
                 error
             };
             body.map_err(keep_active).boxed()
         })
     }
-
-    /// Begins a request in the session that its header names; `None` if it names none.
-    ///
-    /// # Errors
-    /// The session does not exist, or it is being closed to make room: `rmcp` may know it still, and would stop the
-    /// request in the middle of an effect.
-    fn begin_in_session(&self, head: &Parts) -> Result<Option<SessionRequest>, NoSuchSession> {
-        let Some(id) = head.headers.get(SESSION_HEADER) else { return Ok(None) };
-        let request = id.to_str().ok().and_then(|id| self.uses.begin(id));
-        request.map(Some).ok_or(NoSuchSession)
-    }
-
-    /// Answers a request that passed the gate.
-    async fn answer_checked(&self, head: Parts, body: Incoming) -> HttpReply {
-        let body = match head.method {
-            Method::POST => match read(body).await {
-                Ok(body) => body,
-                Err((status, message)) => return json_error(status, message),
-            },
-            _ => Bytes::new(),
-        };
-        let ends = head.method == Method::DELETE;
-        let mut answer = self.service.handle(Request::from_parts(head, Full::new(body))).await;
-        // Only the answer to `initialize` has it.
-        let begun = answer.headers().get(SESSION_HEADER).and_then(|id| id.to_str().ok()).map(SessionId::from);
-        if let Some(begun) = begun
-            && !self.has_room(begun).await
-        {
-            return json_error(
-                StatusCode::SERVICE_UNAVAILABLE,
-                &format!("{SESSIONS} MCP sessions are in use; close one of them"),
-            );
-        }
-        if ends && answer.status() == StatusCode::ACCEPTED {
-            // The Python SDK takes another status for a failure.
-            *answer.status_mut() = StatusCode::NO_CONTENT;
-            *answer.body_mut() = Full::default().boxed();
-        }
-        answer
-    }
-
-    /// Adds a session that has begun. If there are too many, closes the one that has been idle longest. Returns false if requests of
-    /// all others run; then the new one is closed.
-    async fn has_room(&self, begun: SessionId) -> bool {
-        let closed = {
-            let open = self.connections.sessions.read().await;
-            self.uses.add(&begun, |id| open.contains_key(id))
-        };
-        let Some(closed) = closed else { return true };
-        // An error means that it has ended.
-        let _ = self.connections.close_session(&closed).await;
-        closed != begun
-    }
-}
-
-/// The session that a request names is not open.
-#[derive(Debug, PartialEq, Eq)]
-struct NoSuchSession;
-
-/// Reads the body of a request.
-async fn read(body: Incoming) -> Result<Bytes, (StatusCode, &'static str)> {
-    let limited = Limited::new(body, MESSAGE_BYTES);
-    let body = match tokio::time::timeout(BODY_TIME, limited.collect()).await {
-        Ok(Ok(body)) => body.to_bytes(),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => {
-            return Err((StatusCode::PAYLOAD_TOO_LARGE, "the message is longer than 4 MiB"));
-        }
-        Ok(Err(_)) => return Err((StatusCode::BAD_REQUEST, "the body of the request ended early")),
-        Err(_) => return Err((StatusCode::REQUEST_TIMEOUT, "the body of the request did not come in time")),
-    };
-    if !is_parsable(&body) {
-        return Err((StatusCode::BAD_REQUEST, "the message has too many values"));
-    }
-    Ok(body)
 }
 
 fn refusal(refused: Refused) -> HttpReply {
@@ -177,50 +44,4 @@ fn refusal(refused: Refused) -> HttpReply {
         answer.headers_mut().insert(header::WWW_AUTHENTICATE, header::HeaderValue::from_static("Bearer"));
     }
     answer
-}
-
-/// Returns an error as JSON-RPC has it, for a message that has no id yet.
-fn json_error(status: StatusCode, message: &str) -> HttpReply {
-    let error = json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32600, "message": message}});
-    text(status, "application/json", error.to_string())
-}
-
-fn text(status: StatusCode, media_type: &'static str, text: String) -> HttpReply {
-    let mut answer = Response::new(Full::new(Bytes::from(text)).boxed());
-    *answer.status_mut() = status;
-    answer.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(media_type));
-    answer
-}
-
-#[cfg(test)]
-mod tests {
-    use futures_util::future::BoxFuture;
-
-    use super::{
-        super::super::{ServedError, ServedSession, SessionSource},
-        *,
-    };
-
-    struct NeverOpens;
-
-    impl SessionSource for NeverOpens {
-        fn open(&self) -> BoxFuture<'_, Result<Arc<dyn ServedSession>, ServedError>> {
-            Box::pin(std::future::pending())
-        }
-    }
-
-    #[tokio::test]
-    async fn session_that_is_being_closed_begins_no_request() {
-        let sessions = ClientSessions::new(Arc::new(NeverOpens));
-        let front = HttpFront::new(Gate::new(1), sessions, CancellationToken::new());
-        let begins = |id: Option<&str>| {
-            let request = id.into_iter().fold(Request::builder(), |request, id| request.header(SESSION_HEADER, id));
-            let (head, ()) = request.body(()).unwrap().into_parts();
-            front.begin_in_session(&head).map(|request| request.is_some())
-        };
-        let (id, _transport) = front.connections.create_session().await.unwrap();
-        assert_eq!(begins(Some(&id)), Err(NoSuchSession), "`rmcp` has it, but it has no place");
-        assert!(front.has_room(Arc::clone(&id)).await);
-        assert_eq!((begins(Some(&id)), begins(None)), (Ok(true), Ok(false)));
-    }
 }

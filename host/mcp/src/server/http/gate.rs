@@ -3,11 +3,10 @@
 use http::{StatusCode, request::Parts};
 use patchbay_core::Digest;
 
-use super::{
-    PATH,
-    host_gate::{HostGate, Misdirected, bearer_digest},
-};
+use super::host_gate::{HostGate, Misdirected, bearer_digest};
 
+/// The path of the endpoint.
+pub(super) const PATH: &str = "/mcp";
 /// Names under which a client of this machine reaches 127.0.0.1.
 const NAMES: [&str; 2] = ["127.0.0.1", "localhost"];
 

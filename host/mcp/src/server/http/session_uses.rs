@@ -6,7 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use rmcp::transport::streamable_http_server::SessionId;
 
-use super::SESSIONS;
+use super::client_sessions::SESSIONS;
 
 /// The open sessions, the longest idle first.
 #[derive(Default)]

@@ -1,0 +1,228 @@
+//! The endpoint of streamable HTTP: requests that were checked are read with a bound and given to `rmcp`, which knows the transport.
+//! `front` answers with it on the loopback address, `patchbay serve` for clients elsewhere.
+
+use std::{
+    convert::Infallible,
+    error::Error,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode, header, request::Parts};
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited, combinators::BoxBody};
+use hyper::body::Body;
+use patchbay_jsonrpc::is_parsable;
+use rmcp::transport::{
+    StreamableHttpServerConfig, StreamableHttpService,
+    streamable_http_server::{
+        SessionId, SessionManager as _,
+        session::local::{LocalSessionManager, SessionConfig},
+    },
+};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    super::{MESSAGE_BYTES, SessionSource, handler::ToolServer},
+    client_sessions::{ClientSessions, IDLE, SESSIONS},
+    session_uses::{SessionRequest, SessionUses},
+};
+
+/// The answer to a request. Its body may be a stream of events.
+pub type HttpReply = Response<BoxBody<Bytes, Infallible>>;
+
+/// How long the body of a request may take.
+const BODY_TIME: Duration = Duration::from_secs(30);
+/// The header with the id of a session, of revisions before 2026-07-28.
+const SESSION_HEADER: &str = "mcp-session-id";
+
+/// The sessions of clients of one server, and their requests.
+pub struct McpEndpoint {
+    sessions: Arc<ClientSessions>,
+    connections: Arc<LocalSessionManager>,
+    uses: Arc<SessionUses>,
+    service: StreamableHttpService<ToolServer, LocalSessionManager>,
+}
+
+impl McpEndpoint {
+    /// Returns an endpoint with sessions of `source`. When `stopped` is cancelled, its sessions and streams end.
+    pub fn new(source: Arc<dyn SessionSource>, stopped: CancellationToken) -> Self {
+        let sessions = ClientSessions::new(source);
+        let mut connections = LocalSessionManager::default();
+        let mut config = SessionConfig::default();
+        config.keep_alive = Some(IDLE);
+        connections.session_config = config;
+        let connections = Arc::new(connections);
+        let served = Arc::clone(&sessions);
+        let service = StreamableHttpService::new(
+            move || Ok(ToolServer::over_http(Arc::clone(&served))),
+            Arc::clone(&connections),
+            StreamableHttpServerConfig::default()
+                .with_cancellation_token(stopped)
+                // The gate has checked it, and knows the names of the server.
+                .disable_allowed_hosts()
+                .with_max_request_body_bytes(MESSAGE_BYTES),
+        );
+        Self { sessions, connections, uses: Arc::default(), service }
+    }
+
+    /// Ends sessions that were not used for a while. `rmcp` ends those that belong to a connection.
+    pub fn expire_sessions(&self) {
+        self.sessions.expire(Instant::now());
+    }
+
+    /// Returns whether a client has a session.
+    pub fn has_sessions(&self) -> bool {
+        // While the lock is taken, a session begins or ends.
+        self.sessions.is_any() || self.connections.sessions.try_read().ok().is_none_or(|open| !open.is_empty())
+    }
+
+    /// Answers a request whose head was checked.
+    pub async fn answer<B>(&self, request: Request<B>) -> HttpReply
+    where
+        B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Send,
+    {
+        let (head, body) = request.into_parts();
+        let (session, answer) = match self.begin_in_session(&head) {
+            Ok(session) => (session, self.answer_in_session(head, body).await),
+            Err(NoSuchSession) => {
+                // Read the body to make the connection reusable.
+                let _ = read(body).await;
+                (None, json_error(StatusCode::NOT_FOUND, "there is no such MCP session; begin a new one"))
+            }
+        };
+        // The closure keeps the session in use until the body is dropped.
+        answer.map(|body| {
+            let keep_in_use = move |error: Infallible| {
+                let _ = &session;
+                error
+            };
+            body.map_err(keep_in_use).boxed()
+        })
+    }
+
+    /// Begins a request in the session that its header names; `None` if it names none.
+    ///
+    /// # Errors
+    /// The session does not exist, or it is being closed to make room: `rmcp` may know it still, and would stop the
+    /// request in the middle of an effect.
+    fn begin_in_session(&self, head: &Parts) -> Result<Option<SessionRequest>, NoSuchSession> {
+        let Some(id) = head.headers.get(SESSION_HEADER) else { return Ok(None) };
+        let request = id.to_str().ok().and_then(|id| self.uses.begin(id));
+        request.map(Some).ok_or(NoSuchSession)
+    }
+
+    async fn answer_in_session<B>(&self, head: Parts, body: B) -> HttpReply
+    where
+        B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Send,
+    {
+        let body = match head.method {
+            Method::POST => match read(body).await {
+                Ok(body) => body,
+                Err((status, message)) => return json_error(status, message),
+            },
+            _ => Bytes::new(),
+        };
+        let ends = head.method == Method::DELETE;
+        let mut answer = self.service.handle(Request::from_parts(head, Full::new(body))).await;
+        // Only the answer to `initialize` has it.
+        let begun = answer.headers().get(SESSION_HEADER).and_then(|id| id.to_str().ok()).map(SessionId::from);
+        if let Some(begun) = begun
+            && !self.has_room(begun).await
+        {
+            return json_error(
+                StatusCode::SERVICE_UNAVAILABLE,
+                &format!("{SESSIONS} MCP sessions are in use; close one of them"),
+            );
+        }
+        if ends && answer.status() == StatusCode::ACCEPTED {
+            // The Python SDK takes another status for a failure.
+            *answer.status_mut() = StatusCode::NO_CONTENT;
+            *answer.body_mut() = Full::default().boxed();
+        }
+        answer
+    }
+
+    /// Adds a session that has begun. If there are too many, closes the one that has been idle longest. Returns false if requests of
+    /// all others run; then the new one is closed.
+    async fn has_room(&self, begun: SessionId) -> bool {
+        let closed = {
+            let open = self.connections.sessions.read().await;
+            self.uses.add(&begun, |id| open.contains_key(id))
+        };
+        let Some(closed) = closed else { return true };
+        // An error means that it has ended.
+        let _ = self.connections.close_session(&closed).await;
+        closed != begun
+    }
+}
+
+/// The session that a request names is not open.
+#[derive(Debug, PartialEq, Eq)]
+struct NoSuchSession;
+
+/// Reads the body of a request.
+async fn read<B>(body: B) -> Result<Bytes, (StatusCode, &'static str)>
+where
+    B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Send,
+{
+    let limited = Limited::new(body, MESSAGE_BYTES);
+    let body = match tokio::time::timeout(BODY_TIME, limited.collect()).await {
+        Ok(Ok(body)) => body.to_bytes(),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+            return Err((StatusCode::PAYLOAD_TOO_LARGE, "the message is longer than 4 MiB"));
+        }
+        Ok(Err(_)) => return Err((StatusCode::BAD_REQUEST, "the body of the request ended early")),
+        Err(_) => return Err((StatusCode::REQUEST_TIMEOUT, "the body of the request did not come in time")),
+    };
+    if !is_parsable(&body) {
+        return Err((StatusCode::BAD_REQUEST, "the message has too many values"));
+    }
+    Ok(body)
+}
+
+/// Returns an error as JSON-RPC has it, for a message that has no id yet.
+fn json_error(status: StatusCode, message: &str) -> HttpReply {
+    let error = json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32600, "message": message}});
+    text(status, "application/json", error.to_string())
+}
+
+pub(super) fn text(status: StatusCode, media_type: &'static str, text: String) -> HttpReply {
+    let mut answer = Response::new(Full::new(Bytes::from(text)).boxed());
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(media_type));
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::future::BoxFuture;
+
+    use super::{
+        super::super::{ServedError, ServedSession},
+        *,
+    };
+
+    struct NeverOpens;
+
+    impl SessionSource for NeverOpens {
+        fn open(&self) -> BoxFuture<'_, Result<Arc<dyn ServedSession>, ServedError>> {
+            Box::pin(std::future::pending())
+        }
+    }
+
+    #[tokio::test]
+    async fn session_that_is_being_closed_begins_no_request() {
+        let endpoint = McpEndpoint::new(Arc::new(NeverOpens), CancellationToken::new());
+        let begins = |id: Option<&str>| {
+            let request = id.into_iter().fold(Request::builder(), |request, id| request.header(SESSION_HEADER, id));
+            let (head, ()) = request.body(()).unwrap().into_parts();
+            endpoint.begin_in_session(&head).map(|request| request.is_some())
+        };
+        let (id, _transport) = endpoint.connections.create_session().await.unwrap();
+        assert_eq!(begins(Some(&id)), Err(NoSuchSession), "`rmcp` has it, but it has no place");
+        assert!(endpoint.has_room(Arc::clone(&id)).await);
+        assert_eq!((begins(Some(&id)), begins(None)), (Ok(true), Ok(false)));
+    }
+}
