@@ -227,6 +227,23 @@ fn other_clients_are_told_who_moved_the_view() {
 }
 
 #[test]
+fn option_is_a_command_for_the_other_clients_alone() {
+    let patchbay = Patchbay::quick();
+    let serving = Serving::start(&patchbay, "");
+    let mut first = serving.client(&json!({}));
+    let session = first.session(&patchbay, 1);
+    let mut second = serving.client(&json!({}));
+    load(&mut second, &patchbay, &session);
+    let option = json!({"sessionId": session, "configId": "model", "value": "demo:demo-big"});
+    let set = first.call(2, "session/set_config_option", option);
+    assert_eq!(set["result"]["configOptions"][0]["currentValue"], "demo:demo-big", "{set}");
+    second.until(|message| message["params"]["update"]["content"]["text"] == "/model demo:demo-big");
+    assert_eq!(first.prompt(3, &session, "say Done."), "end_turn");
+    let seen = first.take();
+    assert_eq!(updates(&seen, "user_message_chunk"), Vec::<&Value>::new());
+}
+
+#[test]
 fn files_are_those_of_the_client_whose_line_runs() {
     let patchbay = Patchbay::quick();
     patchbay.write("workspace/a.txt", "on disk");

@@ -35,6 +35,8 @@ impl SessionTask {
 
     /// Answers with all options, or with the error.
     pub(super) async fn option_set(&mut self, responder: Responder, set: Result<(), Outcome>) {
+        // The option's row comes before its answer.
+        self.drain().await;
         self.setting = self.setting.saturating_sub(1);
         match set {
             Ok(()) => {

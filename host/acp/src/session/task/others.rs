@@ -85,7 +85,8 @@ impl SessionTask {
                 match own {
                     Some(prompt) if *kind == MessageKind::Skill => prompt.typed.is_none(),
                     Some(prompt) => prompt.typed.take().is_none(),
-                    None => true,
+                    // While this client sets an option, a command is the option's.
+                    None => *kind != MessageKind::Command || self.setting == 0,
                 }
             }
             MessageKind::Notice => self.prompts.is_empty() || data.is_some(),
