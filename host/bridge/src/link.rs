@@ -136,6 +136,9 @@ impl Link {
             "session/new" | "session/load" | "session/resume" | "session/list" => {
                 let workspace = self.folder()?.to_owned();
                 if let Some(cwd) = params["cwd"].as_str() {
+                    if !cwd.starts_with('/') {
+                        return Err(RpcError::invalid_params("cwd is not an absolute path."));
+                    }
                     folders = spellings(cwd);
                 }
                 params["cwd"] = json!(workspace);

@@ -121,6 +121,15 @@ fn prompt(text: &str) -> Value {
 }
 
 #[tokio::test]
+async fn folder_of_the_editor_is_absolute() {
+    let (listener, port) = listen().await;
+    let (mut editor, _server) = with_session(&listener, port).await;
+    editor.request(9, "session/new", json!({"cwd": "app", "mcpServers": []})).await;
+    let refused = editor.next().await;
+    assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(9), &json!(-32602)), "{refused}");
+}
+
+#[tokio::test]
 async fn paths_are_translated_both_ways_and_refused_outside() {
     let (listener, port) = listen().await;
     let (mut editor, mut server) = with_session(&listener, port).await;
