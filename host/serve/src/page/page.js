@@ -97,7 +97,10 @@ function follow(session) {
       form.requestSubmit();
     }
   });
-  document.querySelector("#stop").addEventListener("click", () => send(`${api}/stop`, {}));
+  document.querySelector("#stop").addEventListener("click", async () => {
+    // The button is disabled then, and would keep the focus.
+    if (await send(`${api}/stop`, {})) line.focus();
+  });
   questions.addEventListener("click", async (event) => {
     const button = event.target.closest("button[data-answer]");
     if (!button) return;
