@@ -4,7 +4,7 @@ CARGO ?= cargo
 TARGET = wasm32-unknown-unknown
 PATCHBAY = target/debug/patchbay
 
-.PHONY: help run check test crash check-targets test-interop test-acp test-mcp test-authors test-authors-all errors-for-authors peers test-terminal screens build plugins guests format lint deny advisories fuzz reproduce bench docs release install version dist dist-again test-dist test-dist-all test-clients test-packages-all target
+.PHONY: help run check test crash check-targets test-interop test-acp test-mcp test-serve test-serve-all test-authors test-authors-all errors-for-authors peers test-terminal screens build plugins guests format lint deny advisories fuzz reproduce bench docs release install version dist dist-again test-dist test-dist-all test-clients test-packages-all target
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -41,6 +41,19 @@ test-acp: build peers ## Drive `patchbay acp` with clients of others: acpx, and 
 	@echo "== checking patchbay acp against clients of others"
 	@$(MAKE) --no-print-directory -C tests/interop acp
 
+test-serve: build peers ## Drive `patchbay serve` with WebSockets of others' SDKs and the bridge, and run the lines of docs/serve.md
+	@echo "== checking patchbay serve against clients of others"
+	@$(MAKE) --no-print-directory -C tests/interop serve
+
+SERVE_TOOLS = chromium caddy
+
+test-serve-all: test-serve ## The same, also the page in Chromium, behind Caddy, with Litestream, cut and killed; installs Debian packages
+	@for tool in $(SERVE_TOOLS); do command -v $$tool >/dev/null || missing=1; done; \
+	  test -z "$$missing" || { echo "== installing $(SERVE_TOOLS)"; apt-get update -qq && apt-get install -y -qq --no-install-recommends $(SERVE_TOOLS) >/dev/null; }
+	@$(MAKE) --no-print-directory -C tests/interop serve-all
+	@echo "== cutting connections, and killing the server"
+	@PATCHBAY_CUTS=2000 PATCHBAY_CUT_SESSIONS=50 PATCHBAY_SERVE_KILLS=20 $(CARGO) test --workspace --test e2e -- serve_cuts --nocapture
+
 test-authors: build ## Write, build, call, test and add plugins in Rust, JavaScript, Python and C, as a new author would
 	@echo "== being an author"
 	@$(CARGO) test --workspace --test authors -- --nocapture
@@ -53,7 +66,7 @@ errors-for-authors: build ## Make the usual mistakes of authors, and write what 
 	@echo "== making mistakes"
 	@AUTHOR_MISTAKES=all UPDATE_DOCS=1 $(CARGO) test --workspace --test authors -- mistakes
 
-# Before the three targets above, which may run at the same time (`make -j`).
+# Before the four targets above, which may run at the same time (`make -j`).
 peers:
 	@$(MAKE) --no-print-directory -C tests/interop tools
 

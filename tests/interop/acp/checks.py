@@ -84,8 +84,9 @@ def valid(name, value, line):
 class Connection:
     """Follows a recorded connection line by line."""
 
-    def __init__(self, name):
-        self.name = name
+    def __init__(self, name, shared):
+        # Whether other clients work in the same sessions.
+        self.name, self.shared = name, shared
         # Requests without an answer: of the client and of the agent, by id. Methods and parameters.
         self.asked, self.asks = {}, {}
         self.offered = {}
@@ -139,7 +140,7 @@ class Connection:
         kind = update["sessionUpdate"]
         waiting = {method for method, params in self.asked.values() if params.get("sessionId") == session}
         assert session in self.open or "session/load" in waiting, f"an update of a session that is not open: {line[:500]}"
-        if kind in WORK:
+        if kind in WORK and not self.shared:
             assert waiting & {"session/prompt", "session/load"}, f"work while no prompt is open: {line[:500]}"
         if kind == "notice":
             self.check_offered(kind, NEEDS_NOTICE)
@@ -217,9 +218,10 @@ class Connection:
             equal(self.asked, {}, "requests without an answer")
 
 
-def check(record, answered=True):
-    """Checks a recorded connection. `answered`: the client waited for all answers. Returns the number of lines of the agent."""
-    connection, lines = Connection(record.name), 0
+def check(record, answered=True, shared=False):
+    """Checks a recorded connection. `answered`: the client waited for all answers. `shared`: other clients worked in its sessions.
+    Returns the number of lines of the agent."""
+    connection, lines = Connection(record.name, shared), 0
     for number, entry in enumerate(record.read_text().splitlines(), 1):
         receiver, line = json.loads(entry)
         lines += receiver == "client"

@@ -2,7 +2,6 @@
 
 import os
 import pathlib
-import shutil
 import sys
 
 HERE = pathlib.Path(__file__).parent
@@ -17,15 +16,17 @@ PDF = "JVBERi0xLjc="
 
 
 class Home:
+    # Whether other clients can be on the same session.
+    shared = False
+
     def __init__(self, folder, cache):
         self.folder = pathlib.Path(folder)
         self.workspace = self.folder / "workspace"
         self.workspace.mkdir()
         self.config = self.folder / "home/config"
         self.config.mkdir(parents=True)
-        # Compiled skills of earlier cases.
-        if cache.is_dir():
-            shutil.copytree(cache, self.folder / "home/cache")
+        # Skills are compiled once for all cases.
+        (self.folder / "home/cache").symlink_to(cache)
         self.set_delay(0)
 
     def set_delay(self, milliseconds):
@@ -49,12 +50,15 @@ class Home:
         """Returns the command of an agent whose connections are recorded as `name`."""
         return [sys.executable, str(WIRE), str(self.folder / name), str(PATCHBAY), "acp"]
 
+    def websocket(self):
+        """Returns the URL and the headers for SDKs that connect to a server; `None` if they start the binary."""
+        return None
+
+    def close(self):
+        """Ends what runs in this home."""
+
     def records(self):
         return sorted(self.folder.glob("*.record"))
 
     def environment(self):
         return {"PATH": os.environ["PATH"], "HOME": str(self.folder), "PATCHBAY_HOME": str(self.folder / "home")}
-
-    def keep_cache(self, cache):
-        if not cache.is_dir() and (self.folder / "home/cache").is_dir():
-            shutil.copytree(self.folder / "home/cache", cache)

@@ -2,15 +2,21 @@
 
 import asyncio
 import contextlib
+import json
+import logging
 import re
 
 import acp
 from acp import schema
+from acp.ws import create_websocket_stream
 
 from checks import equal
 from home import PDF, PNG
 
 SECONDS = 60
+
+# The SDK logs `$/cancel_request`, which it does not know, with a traceback.
+logging.disable(logging.CRITICAL)
 
 
 class Client:
@@ -19,7 +25,7 @@ class Client:
     def __init__(self):
         self.updates = {}
         self.questions = []
-        # The kind of the option that is chosen, `cancelled`, or an exception.
+        # The kind of the option that is chosen, `cancelled`, an exception, or `None`: no answer.
         self.answer = "reject_once"
         self.came = asyncio.Event()
 
@@ -29,6 +35,9 @@ class Client:
 
     async def request_permission(self, session_id, tool_call, options, **_):
         self.questions.append((tool_call, options))
+        self.came.set()
+        if self.answer is None:
+            await asyncio.Event().wait()
         if isinstance(self.answer, Exception):
             raise self.answer
         if self.answer == "cancelled":
@@ -91,13 +100,50 @@ class Agent:
         return text(updates)
 
 
+class Recorded:
+    """A transport whose messages are recorded as `wire.py` records lines."""
+
+    def __init__(self, transport, path):
+        self.transport, self.record = transport, open(path, "w")
+
+    def write(self, receiver, message):
+        print(json.dumps([receiver, json.dumps(message)]), file=self.record, flush=True)
+
+    async def send(self, message):
+        self.write("agent", message)
+        await self.transport.send(message)
+
+    async def receive(self):
+        message = await self.transport.receive()
+        if message is not None:
+            self.write("client", message)
+        return message
+
+    async def close(self):
+        await self.transport.close()
+
+
 @contextlib.asynccontextmanager
-async def agent(home, name="python", **capabilities):
-    client = Client()
+async def connected(client, home, name):
+    """Yields a connection to a server, or to a process of its own."""
+    if websocket := home.websocket():
+        url, headers = websocket
+        transport = Recorded(await create_websocket_stream(url, headers=headers), home.folder / f"{name}.record")
+        async with acp.connect_to_agent(client, transport) as connection:
+            yield connection
+        return
     async with acp.spawn_agent_process(
         client, *home.command(name), env=home.environment(), cwd=home.workspace,
         transport_kwargs={"limit": 64 << 20, "shutdown_timeout": 20},
     ) as (connection, process):
+        yield connection
+    equal(process.returncode, 0, "how the process ended")
+
+
+@contextlib.asynccontextmanager
+async def agent(home, name="python", **capabilities):
+    client = Client()
+    async with connected(client, home, name) as connection:
         answer = await connection.initialize(
             protocol_version=acp.PROTOCOL_VERSION,
             client_capabilities=schema.ClientCapabilities(**capabilities),
@@ -107,7 +153,6 @@ async def agent(home, name="python", **capabilities):
         agent = Agent(client, connection, home)
         agent.answer = answer
         yield agent
-    equal(process.returncode, 0, "how the process ended")
 
 
 async def capabilities(home):
@@ -266,9 +311,11 @@ WRITE = 'call files__write {"path": "made.txt", "text": "made"}'
 
 async def permission(home):
     """Granted once, refused, cancelled and answered with an error: each answer holds for one call, and the turn goes on."""
+    # Where others may answer, they leave the question open.
+    unclear = [] if home.shared else ["cancelled", acp.RequestError.internal_error()]
     async with agent(home) as patchbay:
         session, client, made = await patchbay.new(), patchbay.client, home.workspace / "made.txt"
-        for number, answer in enumerate(["reject_once", "cancelled", acp.RequestError.internal_error(), "allow_once"], 1):
+        for number, answer in enumerate(["reject_once", *unclear, "allow_once"], 1):
             client.answer = answer
             reason, updates = await patchbay.prompt(session, WRITE)
             equal((reason, len(client.questions)), ("end_turn", number))
@@ -407,10 +454,35 @@ async def sub_agents(home):
         assert "The child's answer." in str(states[-1].content), states
 
 
+async def shared(home):
+    """Both clients of a session see its answers and its questions, and the first answer counts."""
+    async with agent(home, "first") as first, agent(home, "second") as second:
+        session = await first.new()
+        await second.connection.load_session(cwd=str(home.workspace), session_id=session, mcp_servers=[])
+        await second.client.until(session, is_commands)
+        second.client.take(session)
+        equal(await first.say(session, "say One."), "One.")
+        await second.client.until(session, lambda update: kind(update) == "agent_message_chunk")
+        equal(text(second.client.take(session), "user_message_chunk"), "say One.")
+        first.client.answer, second.client.answer = None, "allow_once"
+        reason, updates = await first.prompt(session, WRITE)
+        equal((reason, (home.workspace / "made.txt").read_text()), ("end_turn", "made"))
+        [shown], [also] = first.client.questions, second.client.questions
+        equal((shown[0].title, shown[1]), (also[0].title, also[1]))
+        states = [update.status for update in updates if kind(update).startswith("tool_call") and update.status]
+        equal(states[-1], "completed")
+
+
 CASES = (
     capabilities, message, thoughts, command, commands, attachments, options, reload, cancel, permission, always, edit, load, in_use,
     many, errors, sub_agents,
 )
+
+
+# One process at a time has a session; a server's clients share it.
+SERVED = (*(case for case in CASES if case is not in_use), shared)
+# The workspace is another folder than the editor's.
+BRIDGED = (capabilities, message, commands, options, cancel, load, many, errors, sub_agents)
 
 
 def run(case, home):

@@ -1,5 +1,7 @@
-"""Runs the checks of `patchbay acp` against clients of others: `make test-acp`. Arguments name the cases to run."""
+"""Runs the checks of `patchbay acp` against clients of others: `make test-acp`; with `--serve`, those of `patchbay serve`: `make
+test-serve`. Arguments name the cases to run."""
 
+import concurrent.futures
 import contextlib
 import pathlib
 import sys
@@ -14,6 +16,17 @@ import python_sdk
 import typescript_sdk
 from home import PATCHBAY, Home
 from report import Report
+from served import Bridged, Served
+
+# Cases mostly wait.
+AT_ONCE = 3
+STDIO = [(part.__name__, part, part.CASES, Home) for part in (python_sdk, typescript_sdk, acpx_cli)]
+SERVE = [
+    ("python_sdk, WebSocket", python_sdk, python_sdk.SERVED, Served),
+    ("typescript_sdk, WebSocket", typescript_sdk, typescript_sdk.CASES, Served),
+    ("python_sdk, bridge", python_sdk, python_sdk.BRIDGED, Bridged),
+    ("acpx_cli, bridge", acpx_cli, acpx_cli.CASES, Bridged),
+]
 
 
 def name(case):
@@ -21,32 +34,37 @@ def name(case):
 
 
 def main():
-    report, began, lines = Report(), time.monotonic(), 0
+    report, began = Report(), time.monotonic()
+    arguments = sys.argv[1:]
+    parts = SERVE if "--serve" in arguments else STDIO
+    wanted = [argument for argument in arguments if argument != "--serve"]
     if not PATCHBAY.exists():
         sys.exit(f"{PATCHBAY} is not built; run: make build")
-    with tempfile.TemporaryDirectory() as caches:
-        for part in (python_sdk, typescript_sdk, acpx_cli):
-            print(f"-- {part.__doc__.splitlines()[0]}", flush=True)
-            for case in part.CASES:
-                if sys.argv[1:] and name(case) not in sys.argv[1:]:
-                    continue
-                cache = pathlib.Path(caches) / "cache"
-                with report.case(f"{part.__name__}: {name(case)}"), tempfile.TemporaryDirectory() as folder:
-                    home = Home(folder, cache)
-                    try:
-                        part.run(case, home)
-                    finally:
-                        lines += sum(recorded(report, part, case, home))
-                    home.keep_cache(cache)
+    with tempfile.TemporaryDirectory() as cache, concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        running = [
+            pool.submit(run, report, f"{title}: {name(case)}", part, case, home_type, pathlib.Path(cache))
+            for title, part, cases, home_type in parts
+            for case in cases
+            if not wanted or name(case) in wanted
+        ]
+        lines = sum(case.result() for case in running)
     print(f"{lines} lines of the binary were checked against the schema, in {time.monotonic() - began:.0f} s")
     report.end()
 
 
-def recorded(report, part, case, home):
-    """Checks all connections of a case, also of a case that failed, whose own error comes later."""
-    for record in home.records():
-        with report.case(f"{part.__name__}: {name(case)}, {record.stem}"):
-            yield checks.check(record)
+def run(report, title, part, case, home_type, cache):
+    """Runs a case, and checks all its connections, also if it failed. Returns the number of lines of the binary."""
+    lines = 0
+    with report.case(title), tempfile.TemporaryDirectory() as folder:
+        home = home_type(folder, cache)
+        try:
+            with contextlib.closing(home):
+                part.run(case, home)
+        finally:
+            for record in home.records():
+                with report.case(f"{title}, {record.stem}"):
+                    lines += checks.check(record, shared=case is python_sdk.shared)
+    return lines
 
 
 if __name__ == "__main__":

@@ -1,25 +1,58 @@
 // Drives the binary with the official TypeScript SDK. Runs one case; typescript.py starts it.
 //
-// The one argument is a JSON object: `sdk` (the SDK's file), `case`, `workspace`, `command` and `environment` of the agent.
+// The one argument is a JSON object: `modules` (the folder of the packages), `case`, `workspace`, `png`, and either `command` and
+// `environment` of the agent, or the `url` of a server, its `headers`, and the beginning of the names of `records`.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { Readable, Writable } from "node:stream";
 import { pathToFileURL } from "node:url";
 
 const given = JSON.parse(process.argv[2]);
-const acp = await import(pathToFileURL(given.sdk));
+const installed = createRequire(join(given.modules, "any.js"));
+const load = (name) => import(pathToFileURL(installed.resolve(name)));
+const acp = await load("@agentclientprotocol/sdk");
 const { methods } = acp;
 const WRITE = 'call files__write {"path": "made.txt", "text": "made"}';
 const MADE = join(given.workspace, "made.txt");
 
-/** Runs `work` with a connection to the binary. `handlers` may replace handlers of the client. */
-async function connected(work, capabilities = {}, handlers = {}) {
+/** Starts the binary. Returns its stream, and a function that waits for its end. */
+function start() {
   const [program, ...args] = given.command;
   const agent = spawn(program, args, { cwd: given.workspace, env: given.environment, stdio: ["pipe", "pipe", "inherit"] });
   const ended = new Promise((resolve) => agent.on("exit", (code) => resolve(code)));
   const stream = acp.ndJsonStream(Writable.toWeb(agent.stdin), Readable.toWeb(agent.stdout));
+  const end = async () => {
+    agent.stdin.end();
+    assert.equal(await ended, 0);
+  };
+  return { stream, end };
+}
+
+let sockets = 0;
+
+/** Connects to the server. Messages are recorded as `wire.py` records lines. */
+async function connect() {
+  const { createWebSocketStream } = await load("@agentclientprotocol/sdk/experimental/ws-client");
+  const { default: WebSocket } = await load("ws");
+  const socket = createWebSocketStream(given.url, { headers: given.headers, WebSocket });
+  const file = `${given.records}.${++sockets}.record`;
+  const recorded = (receiver) => new TransformStream({
+    transform(message, controller) {
+      appendFileSync(file, `${JSON.stringify([receiver, JSON.stringify(message)])}\n`);
+      controller.enqueue(message);
+    },
+  });
+  const { readable, writable } = recorded("agent");
+  readable.pipeTo(socket.writable).catch(() => {});
+  return { stream: { readable: socket.readable.pipeThrough(recorded("client")), writable }, end: () => {} };
+}
+
+/** Runs `work` with a connection to the binary. `handlers` may replace handlers of the client. */
+async function connected(work, capabilities = {}, handlers = {}) {
+  const { stream, end } = given.url ? await connect() : start();
   const updates = [];
   let client = acp
     .client({ name: "interop" })
@@ -35,8 +68,7 @@ async function connected(work, capabilities = {}, handlers = {}) {
     assert.equal(answer.agentInfo.name, "patchbay");
     await work(patchbay, updates, answer);
   });
-  agent.stdin.end();
-  assert.equal(await ended, 0);
+  await end();
 }
 
 /** Waits until `condition` holds. */
@@ -65,7 +97,7 @@ async function say(session, prompt, reason = "end_turn") {
 }
 
 const text = (text) => ({ type: "text", text });
-const start = (patchbay) => patchbay.buildSession(given.workspace).start();
+const opened = (patchbay) => patchbay.buildSession(given.workspace).start();
 const calls = (updates) => updates.filter((update) => update.sessionUpdate.startsWith("tool_call"));
 
 /** Answers a question by the option of this kind. */
@@ -77,7 +109,7 @@ const choose = (kind) => ({ params }) => {
 const cases = {
   async prompts() {
     await connected(async (patchbay) => {
-      const session = await start(patchbay);
+      const session = await opened(patchbay);
       assert.equal((await say(session, "say Good day.")).text, "Good day.");
       assert.equal((await say(session, "/calc 2^64")).text.trim(), String(2n ** 64n));
       assert.equal((await say(session, "/nothing")).text, "Error: unknown command '/nothing'.");
@@ -89,7 +121,7 @@ const cases = {
 
   async calls() {
     await connected(async (patchbay) => {
-      const session = await start(patchbay);
+      const session = await opened(patchbay);
       const { text, updates } = await say(session, 'call calc__eval {"expression": "6*7"}\nthen say Forty-two.');
       assert.equal(text, "Forty-two.");
       const [begun, ...rest] = calls(updates);
@@ -105,9 +137,11 @@ const cases = {
     const refuse = () => {
       throw new acp.RequestError(-32603, "the window is closed");
     };
-    for (const [handler, made] of [[choose("reject_once"), false], [refuse, false], [choose("allow_once"), true]]) {
+    // Where others may answer, an error leaves the question open.
+    const unclear = given.url ? [] : [[refuse, false]];
+    for (const [handler, made] of [[choose("reject_once"), false], ...unclear, [choose("allow_once"), true]]) {
       await connected(async (patchbay) => {
-        const session = await start(patchbay);
+        const session = await opened(patchbay);
         const { updates } = await say(session, WRITE);
         assert.equal(calls(updates).at(-1).status, made ? "completed" : "failed");
         assert.equal(existsSync(MADE), made);
@@ -122,7 +156,7 @@ const cases = {
       return choose("reject_always")(context);
     };
     await connected(async (patchbay) => {
-      const session = await start(patchbay);
+      const session = await opened(patchbay);
       for (let time = 0; time < 2; time++) assert.equal(calls((await say(session, WRITE)).updates).at(-1).status, "failed");
       assert.deepEqual([asked, existsSync(MADE)], [1, false]);
     }, {}, { [methods.client.session.requestPermission]: reject });
@@ -145,7 +179,7 @@ const cases = {
     };
     const offered = { fs: { readTextFile: true, writeTextFile: true }, terminal: true, session: { notices: {} } };
     await connected(async (patchbay, updates) => {
-      const session = await start(patchbay);
+      const session = await opened(patchbay);
       await say(session, 'call files__edit {"path": "text.txt", "old": "not saved", "new": "edited"}');
       assert.deepEqual([written, readFileSync(file, "utf8")], [[[file, "edited\n"]], "saved\n"]);
       const command = await say(session, 'call terminal__run {"command": "make", "args": ["test"]}');
@@ -161,7 +195,7 @@ const cases = {
 
   async cancel() {
     await connected(async (patchbay) => {
-      const session = await start(patchbay);
+      const session = await opened(patchbay);
       const ended = session.prompt("hang");
       await new Promise((resolve) => setTimeout(resolve, 300));
       await patchbay.notify(methods.agent.session.cancel, { sessionId: session.sessionId });
@@ -172,7 +206,7 @@ const cases = {
   async load() {
     let id;
     await connected(async (patchbay) => {
-      const session = await start(patchbay);
+      const session = await opened(patchbay);
       id = session.sessionId;
       await say(session, "say One.");
     });
