@@ -22,6 +22,7 @@ mod reload;
 mod report;
 mod round_trip;
 mod search;
+mod serve;
 mod shown;
 mod skill_files;
 mod streaming;
@@ -78,6 +79,7 @@ const PARTS: &[(&str, Measure)] = &[
     ("agents", agents::measure),
     ("gathering", gathering::measure),
     ("acp", acp::measure),
+    ("serve", serve::measure),
     ("models", models::measure),
     ("tokens", tokens::measure),
     ("round_trip", round_trip::measure),
