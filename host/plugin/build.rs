@@ -1,24 +1,40 @@
 //! Embeds the contract and the SDKs with their templates, which `patchbay plugin new` writes.
 
-use std::{env, fmt::Write as _, fs, io, path::Path};
+use std::{
+    env,
+    error::Error,
+    fmt::Write as _,
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use wit_bindgen_core::{Files, WorldGenerator as _, wit_parser::Resolve};
+use wit_bindgen_rust::Opts;
 
 /// Folders of `sdk/` that authors do not get: they are for the development of the SDKs, or come from it.
 const LEFT_OUT: [&str; 7] = ["__pycache__", "dist", "examples", "frozen", "node_modules", "target", "tests"];
 
-fn main() -> io::Result<()> {
-    let root = Path::new(&env::var("CARGO_MANIFEST_DIR").unwrap_or_default()).join("../..").canonicalize()?;
+/// Calls the macro that generates the Rust bindings of the contract. Authors get the generated code in its place.
+const BINDINGS: &str = "sdk/rust/src/bindings.rs";
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let root = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("../..").canonicalize()?;
+    let out = PathBuf::from(env::var("OUT_DIR")?);
     let mut files = Vec::new();
     for folder in ["sdk", "wit"] {
         println!("cargo:rerun-if-changed={}", root.join(folder).display());
         collect(&root, folder, &mut files)?;
     }
     files.sort();
+    fs::write(out.join("bindings.rs"), rust_bindings(&root)?)?;
     let mut code = String::from("&[\n");
     for path in files {
-        let _ = writeln!(code, "    ({path:?}, include_bytes!({:?})),", root.join(&path));
+        let source = if path == BINDINGS { out.join("bindings.rs") } else { root.join(&path) };
+        writeln!(code, "    ({path:?}, include_bytes!({source:?})),")?;
     }
     code.push(']');
-    fs::write(Path::new(&env::var("OUT_DIR").unwrap_or_default()).join("files.rs"), code)
+    fs::write(out.join("files.rs"), code)?;
+    Ok(())
 }
 
 /// Adds the files below `folder`, a path relative to `root`, without links: the SDKs link to the contract.
@@ -35,4 +51,31 @@ fn collect(root: &Path, folder: &str, files: &mut Vec<String>) -> io::Result<()>
         }
     }
     Ok(())
+}
+
+/// Returns [`BINDINGS`] as it is after its macro has run. Compiling that macro takes longer than everything else in a skill's first
+/// build.
+fn rust_bindings(root: &Path) -> Result<String, Box<dyn Error>> {
+    let mut resolve = Resolve::default();
+    let mut push = |path: &str| -> Result<_, Box<dyn Error>> {
+        Ok(resolve.push_source(path, &fs::read_to_string(root.join(path))?)?)
+    };
+    for path in ["wit/host/host.wit", "wit/skill/skill.wit"] {
+        push(path)?;
+    }
+    let package = push("sdk/rust/src/sdk.wit")?;
+    let world = resolve.select_world(&[package], Some("sdk"))?;
+    // The options of the macro call.
+    let options = Opts {
+        generate_all: true,
+        pub_export_macro: true,
+        export_macro_name: Some("export_component".to_owned()),
+        default_bindings_module: Some("patchbay_sdk::bindings".to_owned()),
+        runtime_path: Some("patchbay_sdk::wit_bindgen::rt".to_owned()),
+        ..Opts::default()
+    };
+    let mut files = Files::default();
+    options.build().generate(&mut resolve, world, &mut files)?;
+    let (_, code) = files.iter().next().ok_or("no bindings were generated")?;
+    Ok(String::from_utf8(code.to_vec())?)
 }

@@ -8,7 +8,7 @@ use std::{
 
 use patchbay_core::{Name, text};
 
-use crate::{Language, PluginKind, contract, embedded, rust_bindings};
+use crate::{Language, PluginKind, contract, embedded};
 
 /// Why a plugin's folder was not created. Nothing was written then.
 #[derive(Debug, thiserror::Error)]
@@ -67,7 +67,7 @@ pub fn create(parent: &Path, name: &Name, language: Language, kind: PluginKind) 
         .permissions(fs::Permissions::from_mode(0o755))
         .tempdir_in(parent)
         .map_err(io_error)?;
-    for (path, content) in contents(template, name, language, kind).map_err(io_error)? {
+    for (path, content) in contents(template, name, language, kind) {
         let path = unfinished.path().join(path);
         let write = || {
             fs::create_dir_all(path.parent().unwrap_or(unfinished.path()))?;
@@ -99,15 +99,7 @@ fn template(language: Language, kind: PluginKind) -> Result<&'static str, Create
 }
 
 /// Returns the paths and contents of a new plugin's files.
-///
-/// # Errors
-/// The bindings of the Rust SDK cannot be generated.
-fn contents(
-    template: &'static str,
-    name: &Name,
-    language: Language,
-    kind: PluginKind,
-) -> io::Result<Vec<(String, Vec<u8>)>> {
+fn contents(template: &'static str, name: &Name, language: Language, kind: PluginKind) -> Vec<(String, Vec<u8>)> {
     let filled = |text: &str| {
         let ident = name.as_str().replace('-', "_");
         text.replace("{{name}}", name.as_str())
@@ -135,15 +127,10 @@ fn contents(
         .collect();
     match sdk(language, kind) {
         VendoredSdk::RustSkill => {
-            let bindings = rust_bindings::of_skills().map_err(io::Error::other)?;
-            files.extend(rust_sdk("sdk/rust").map(|(path, content)| {
-                let content = match path.as_str() {
-                    "sdk/src/bindings.rs" => bindings.clone().into_bytes(),
-                    // The macro is not called any more.
-                    "sdk/Cargo.toml" => String::from_utf8_lossy(content).replace("\"macros\", ", "").into_bytes(),
-                    _ => content.to_vec(),
-                };
-                (path, content)
+            files.extend(rust_sdk("sdk/rust").map(|(path, content)| match path.as_str() {
+                // The embedded bindings are generated already, and call no macro.
+                "sdk/Cargo.toml" => (path, String::from_utf8_lossy(content).replace("\"macros\", ", "").into_bytes()),
+                _ => (path, content.to_vec()),
             }));
         }
         VendoredSdk::RustProvider => {
@@ -162,7 +149,7 @@ fn contents(
     if language != Language::Rust {
         files.extend(contract::files(kind).into_iter().map(|(path, content)| (format!("wit/{path}"), content)));
     }
-    Ok(files)
+    files
 }
 
 /// Returns the command that installs a language's tools on a CI machine.

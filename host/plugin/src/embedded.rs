@@ -1,4 +1,4 @@
-//! The files inside the binary: the contract, the SDKs and their templates. `build.rs` collects them.
+//! The files inside the binary: the contract, the SDKs and their templates. `build.rs` collects them, with generated Rust bindings.
 
 /// Path in the repository and content of each file, sorted by path.
 static FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/files.rs"));
@@ -11,4 +11,18 @@ pub(crate) fn files_below(folder: &str) -> impl Iterator<Item = (&'static str, &
 /// Returns the content of one file, which exists in the repository; empty if it does not.
 pub(crate) fn file(path: &str) -> &'static [u8] {
     FILES.binary_search_by_key(&path, |(path, _)| path).map_or(&[], |at| FILES[at].1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rust_bindings_are_generated_with_all_interfaces() {
+        let code = str::from_utf8(file("sdk/rust/src/bindings.rs")).unwrap();
+        for part in ["mod workspace_search", "mod tool_calls", "macro_rules! __export_sdk_impl", "trait Guest"] {
+            assert!(code.contains(part), "{part}");
+        }
+        assert!(!code.starts_with("//! Generated from the contract."), "the source is not generated");
+    }
 }

@@ -35,7 +35,6 @@ pub mod package;
 mod printing;
 mod publishers;
 mod registry;
-mod rust_bindings;
 mod strip;
 #[cfg(test)]
 mod stub;
