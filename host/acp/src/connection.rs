@@ -61,7 +61,8 @@ where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin + Send + 'static,
 {
-    let (outbox, writing) = Outbox::new(output);
+    let bytes = options.remote.as_ref().map(|remote| Arc::clone(&remote.bytes));
+    let (outbox, writing) = Outbox::counted(output, bytes);
     let writing = tokio::spawn(writing);
     let shared = match &options.remote {
         Some(remote) => Arc::clone(&remote.sessions),

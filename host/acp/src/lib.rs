@@ -22,6 +22,7 @@ mod session;
 
 use std::{path::PathBuf, sync::Arc};
 
+use patchbay_jsonrpc::ConnectionBytes;
 use patchbay_session::{ClientIdentity, Host, SharedSessions};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
@@ -48,6 +49,8 @@ pub struct RemoteClient {
     pub workspaces: Arc<[PathBuf]>,
     /// Cancelled when the server begins to end: lines are refused, and the connection ends once its sessions are idle.
     pub draining: CancellationToken,
+    /// Counts the bytes that wait for the client or from it.
+    pub bytes: Arc<ConnectionBytes>,
 }
 
 /// Serves one client until it closes `input` or no longer reads `output`, or until it is stopped. Then all turns are stopped, and the

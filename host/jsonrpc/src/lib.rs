@@ -7,6 +7,7 @@ mod lines;
 mod message;
 mod outbox;
 mod read_ahead;
+mod total_bytes;
 
 pub use bounds::{VALUES, is_parsable};
 pub use client::Client;
@@ -14,3 +15,4 @@ pub use lines::{BoundedLines, ReadLine};
 pub use message::{Incoming, RequestId, RpcError, params_of};
 pub use outbox::{OpenRequests, Outbox, OutboxClosed, Responder};
 pub use read_ahead::{LinePermit, UnhandledLine, read_ahead};
+pub use total_bytes::{ConnectionBytes, TotalBytes, WaitingBytes};

@@ -17,7 +17,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::{RequestId, RpcError};
+use crate::{ConnectionBytes, RequestId, RpcError, WaitingBytes};
 
 /// Limit of the lines that wait to be written.
 const LINES: usize = 256;
@@ -38,27 +38,46 @@ pub struct Outbox {
     /// Number of times that lines were written.
     writes: Arc<AtomicU64>,
     closed: CancellationToken,
+    /// The count of all connections, if there is one.
+    total: Option<Arc<ConnectionBytes>>,
 }
 
 struct OutgoingLine {
     json: String,
     _permit: OwnedSemaphorePermit,
+    _waiting: Option<WaitingBytes>,
 }
 
 impl Outbox {
     /// Returns a queue, and the future that writes queued lines to `output` until all senders are gone or it is closed.
     pub fn new<W: AsyncWrite + Unpin>(output: W) -> (Self, impl Future<Output = ()>) {
+        Self::counted(output, None)
+    }
+
+    /// As [`Outbox::new`], for a connection whose bytes count for a limit of all. It is closed when it has to end, with the lines that
+    /// wait.
+    pub fn counted<W: AsyncWrite + Unpin>(
+        output: W,
+        total: Option<Arc<ConnectionBytes>>,
+    ) -> (Self, impl Future<Output = ()>) {
         let (sender, lines) = mpsc::channel(LINES);
         let (permits, closed) = (Arc::new(Semaphore::new(BYTES as usize)), CancellationToken::new());
         let writes = Arc::new(AtomicU64::new(0));
-        let outbox = Self { lines: sender, permits, writes: Arc::clone(&writes), closed: closed.clone() };
+        let ended = total.as_ref().map(|total| total.ended().clone()).unwrap_or_default();
+        let outbox = Self { lines: sender, permits, writes: Arc::clone(&writes), closed: closed.clone(), total };
         let writing = async move {
-            if let Err(error) = write_lines(lines, output, &writes, &closed).await {
+            let written = ended.run_until_cancelled_owned(write_lines(lines, output, &writes, &closed)).await;
+            if let Some(Err(error)) = written {
                 tracing::info!("the client does not read any more: {error}");
             }
             closed.cancel();
         };
         (outbox, writing)
+    }
+
+    /// Counts bytes of a message of the client, if there is a limit of all connections.
+    pub(crate) fn count(&self, bytes: usize) -> Option<WaitingBytes> {
+        self.total.as_ref().map(|total| total.wait(bytes))
     }
 
     /// Waits until nothing can be written any more.
@@ -115,9 +134,10 @@ impl Outbox {
     /// Sends a message of another peer, which is JSON without line ends.
     pub async fn send_line(&self, json: String) -> Result<(), OutboxClosed> {
         let bytes = u32::try_from(json.len()).unwrap_or(u32::MAX).min(BYTES);
+        let waiting = self.count(json.len());
         let sent = async {
             let permit = Arc::clone(&self.permits).acquire_many_owned(bytes).await.ok()?;
-            self.lines.send(OutgoingLine { json, _permit: permit }).await.ok()
+            self.lines.send(OutgoingLine { json, _permit: permit, _waiting: waiting }).await.ok()
         };
         tokio::select! {
             biased;
@@ -147,13 +167,13 @@ async fn write_lines<W: AsyncWrite + Unpin>(
         chunk.extend_from_slice(line.json.as_bytes());
         chunk.push(b'\n');
         // Each keeps its permit until it is written.
-        let mut permits = vec![line._permit];
+        let mut permits = vec![(line._permit, line._waiting)];
         while chunk.len() < CHUNK
             && let Ok(line) = lines.try_recv()
         {
             chunk.extend_from_slice(line.json.as_bytes());
             chunk.push(b'\n');
-            permits.push(line._permit);
+            permits.push((line._permit, line._waiting));
         }
         output.write_all(&chunk).await?;
         output.flush().await?;

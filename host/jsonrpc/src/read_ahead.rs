@@ -8,7 +8,7 @@ use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, mpsc},
 };
 
-use crate::{BoundedLines, Outbox, ReadLine};
+use crate::{BoundedLines, Outbox, ReadLine, WaitingBytes};
 
 /// Limit of the lines that wait to be handled.
 const LINES: usize = 256;
@@ -26,6 +26,7 @@ pub struct UnhandledLine {
 /// The part of the limit in bytes that one line uses. Dropping it lets further lines be read.
 pub struct LinePermit {
     _permit: OwnedSemaphorePermit,
+    _waiting: Option<WaitingBytes>,
 }
 
 /// Returns the lines of `input`, and the future that reads them. The future ends with the input, or if a client that sends more
@@ -48,8 +49,10 @@ pub fn read_ahead<R: AsyncRead + Unpin>(
                 ReadLine::End => break,
             };
             let queued = async {
+                let waiting = outbox.count(bytes as usize);
                 let permit = Arc::clone(&permit).acquire_many_owned(bytes).await.ok()?;
-                queue.send(UnhandledLine { line, permit: LinePermit { _permit: permit } }).await.ok()
+                let permit = LinePermit { _permit: permit, _waiting: waiting };
+                queue.send(UnhandledLine { line, permit }).await.ok()
             };
             tokio::select! {
                 biased;

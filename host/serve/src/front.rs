@@ -19,7 +19,7 @@ use hyper_util::service::TowerToHyperService;
 use patchbay_mcp::server::{ActiveRequest, HostGate, Misdirected, OpenConnection};
 use patchbay_store::ClientToken;
 
-use crate::{api, page, socket, state::ServeState};
+use crate::{api, page, receiving::ReceivingBytes, socket, state::ServeState};
 
 /// The path of the numbers, for clients on this machine.
 const METRICS: &str = "/metrics";
@@ -117,12 +117,13 @@ async fn acp(
     State(state): State<Arc<ServeState>>,
     Extension(token): Extension<ClientToken>,
     Extension(active): Extension<Arc<ActiveRequest>>,
+    Extension(receiving): Extension<Arc<ReceivingBytes>>,
     upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
 ) -> Response<Body> {
     match upgrade {
         Ok(upgrade) => socket::configured(upgrade).on_upgrade(async move |socket| {
             state.counters.connections.fetch_add(1, Ordering::Relaxed);
-            socket::serve(socket, &state, &token).await;
+            socket::serve(socket, &state, &token, &receiving).await;
             drop(active);
         }),
         Err(rejection) => rejection.into_response(),

@@ -6,7 +6,7 @@
 //! - `api`: `/v1`, for scripts; `page`: the same for a browser.
 //! - `used_tokens`: closes the connections of a token that is removed.
 //! - `supervisor`: a socket from systemd, and when the server is ready; `metrics`: its numbers; `tls`: its certificate.
-//! - `socket`: one WebSocket as the lines of the Agent Client Protocol.
+//! - `socket`: one WebSocket as the lines of the Agent Client Protocol; `receiving`: the bytes of messages that are not whole.
 //!
 //! A peer without a token costs no more than a request's head. See `HEAD_BYTES`.
 
@@ -18,6 +18,7 @@ mod front;
 mod login;
 mod metrics;
 mod page;
+mod receiving;
 mod server;
 mod settings;
 mod socket;

@@ -7,8 +7,10 @@ use std::{
     time::Duration,
 };
 
-use hyper::{server::conn::http1, service::service_fn};
+use axum::http::Request;
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use patchbay_jsonrpc::TotalBytes;
 use patchbay_mcp::server::{ConnectionLimits, HostGate, OpenConnection, OpenConnections, TimedIo};
 use patchbay_session::{Host, SharedSessions};
 use tokio::{
@@ -20,7 +22,13 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    ServeSettings, front::ServeFront, login::Logins, metrics::ServeCounters, state::ServeState, supervisor, tls,
+    ServeSettings,
+    front::ServeFront,
+    login::Logins,
+    metrics::ServeCounters,
+    receiving::{CountedIo, ReceivingBytes},
+    state::ServeState,
+    supervisor, tls,
     used_tokens::UsedTokens,
 };
 
@@ -111,6 +119,7 @@ impl Server {
             sessions: SharedSessions::new(host, settings.keep()),
             workspaces: settings.workspace_folders().into(),
             version: version.to_owned(),
+            unread: TotalBytes::new((settings.unread_mib as usize) << 20),
             logins,
             settings,
             tokens: UsedTokens::default(),
@@ -221,8 +230,10 @@ async fn answer<S>(stream: S, from: IpAddr, connection: Arc<OpenConnection>, fro
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let served = Arc::clone(&connection);
-    let service = service_fn(move |request| {
+    let (served, receiving) = (Arc::clone(&connection), Arc::<ReceivingBytes>::default());
+    let stream = CountedIo { stream, receiving: Arc::clone(&receiving) };
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(Arc::clone(&receiving));
         let (front, connection) = (Arc::clone(&front), Arc::clone(&served));
         async move { Ok::<_, std::convert::Infallible>(front.answer(request, from, connection).await) }
     });

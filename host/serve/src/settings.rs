@@ -37,6 +37,10 @@ pub struct ServeSettings {
     /// Clients that are connected at once. Further ones wait.
     #[schemars(range(min = 1, max = 10_000))]
     pub connections: u32,
+    /// MiB of messages of all clients together that are not read, or not received to their end. Above it, the client with the most
+    /// is disconnected.
+    #[schemars(range(min = 1, max = 65_536))]
+    pub unread_mib: u32,
     /// Seconds between two pings, which find clients that are gone and keep proxies from closing idle connections.
     #[schemars(range(min = 1, max = 3_600))]
     pub ping_seconds: u32,
@@ -55,6 +59,7 @@ impl Default for ServeSettings {
             question_minutes: 60,
             drain_seconds: 60,
             connections: 256,
+            unread_mib: 256,
             ping_seconds: 30,
             gone_seconds: 90,
             tls_cert: None,

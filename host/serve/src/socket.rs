@@ -18,10 +18,12 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::state::ServeState;
+use crate::{receiving::ReceivingBytes, state::ServeState};
 
 /// Limit of a message in bytes, and of a frame: clients send a message as one frame.
 const MESSAGE_BYTES: usize = 64 << 20;
+/// How long a client that is disconnected may take to read why.
+const CLOSING: Duration = Duration::from_secs(2);
 /// Bytes that are read or written at once.
 const BUFFER_BYTES: usize = 16 << 10;
 
@@ -40,6 +42,8 @@ enum SocketEnd {
     Token,
     /// The server ends; the client can connect again.
     Restart,
+    /// All clients together have too many bytes that wait, and this one the most.
+    Unread,
 }
 
 impl SocketEnd {
@@ -51,6 +55,7 @@ impl SocketEnd {
             Self::Token => (1008, "the token was removed or has expired"),
             Self::TooLong => (1009, "a message is over 64 MiB"),
             Self::Restart => (1012, "the server restarts; connect again"),
+            Self::Unread => (1013, "too many bytes wait in all connections, most of them in this one; connect again"),
         };
         CloseFrame { code, reason: reason.into() }
     }
@@ -66,18 +71,21 @@ pub(crate) fn configured(upgrade: WebSocketUpgrade) -> WebSocketUpgrade {
 }
 
 /// Serves one client until it leaves or the server ends.
-pub(crate) async fn serve(socket: WebSocket, state: &ServeState, token: &ClientToken) {
+pub(crate) async fn serve(socket: WebSocket, state: &ServeState, token: &ClientToken, receiving: &ReceivingBytes) {
     let (near, far) = tokio::io::duplex(BUFFER_BYTES);
     let (sent, mut received) = tokio::io::split(near);
     let (input, output) = tokio::io::split(far);
-    let (sink, stream) = socket.split();
+    let (mut sink, stream) = socket.split();
+    let bytes = state.unread.connect();
+    receiving.begin(Arc::clone(&bytes));
     let (over, ended) = (CancellationToken::new(), Mutex::new(SocketEnd::Restart));
     let seconds = |seconds: u32| Duration::from_secs(seconds.into());
     let (ping, gone) = (seconds(state.settings.ping_seconds), seconds(state.settings.gone_seconds));
     let removed = state.tokens.watch(token.digest);
     let identity = ClientIdentity { name: token.name.as_str().into(), may: token.may };
     let (sessions, workspaces) = (Arc::clone(&state.sessions), Arc::clone(&state.workspaces));
-    let remote = Some(RemoteClient { sessions, identity, workspaces, draining: state.draining.clone() });
+    let (draining, counted) = (state.draining.clone(), Arc::clone(&bytes));
+    let remote = Some(RemoteClient { sessions, identity, workspaces, draining, bytes: counted });
     let stopped = state.stopped.child_token();
     let options = AcpOptions { version: &state.version, stopped: stopped.clone(), remote };
     let host = Arc::clone(state.sessions.host());
@@ -88,16 +96,29 @@ pub(crate) async fn serve(socket: WebSocket, state: &ServeState, token: &ClientT
         }
         over.cancel();
     };
-    let receiving = async {
-        if let Some(why) = over.run_until_cancelled(receive(stream, gone, &mut received)).await {
+    let reading = async {
+        if let Some(why) = over.run_until_cancelled(receive(stream, gone, receiving, &mut received)).await {
             *ended.lock() = why;
         }
         // An error means that `acp` has ended.
         let _ = received.shutdown().await;
     };
     let sending = async {
-        // An error means that the client has left.
-        let _ = send(sink, ping, sent, &ended).await;
+        let has_too_many = tokio::select! {
+            biased;
+            () = bytes.ended().cancelled() => true,
+            // An error means that the client has left.
+            _ = send(&mut sink, ping, sent, &ended) => false,
+        };
+        if has_too_many {
+            tracing::warn!(
+                token = token.name.as_str(),
+                "a client is disconnected: too many bytes wait for it or of it"
+            );
+            let close = Message::Close(Some(SocketEnd::Unread.frame()));
+            let _ = timeout(CLOSING, sink.send(close)).await;
+            stopped.cancel();
+        }
         over.cancel();
     };
     let removing = async {
@@ -107,17 +128,21 @@ pub(crate) async fn serve(socket: WebSocket, state: &ServeState, token: &ClientT
             stopped.cancel();
         }
     };
-    tokio::join!(serving, receiving, sending, removing);
+    tokio::join!(serving, reading, sending, removing);
 }
 
 /// Passes the messages of the client on, until it leaves.
 async fn receive(
     mut stream: SplitStream<WebSocket>,
     gone: Duration,
+    receiving: &ReceivingBytes,
     lines: &mut (impl AsyncWrite + Unpin),
 ) -> SocketEnd {
     loop {
-        let text = match timeout(gone, stream.next()).await {
+        let message = timeout(gone, stream.next()).await;
+        // Until it is a line of `acp`, which counts it then.
+        let _handled = receiving.take();
+        let text = match message {
             Ok(Some(Ok(Message::Text(text)))) => text,
             Ok(Some(Ok(Message::Ping(_) | Message::Pong(_)))) => continue,
             Ok(Some(Ok(Message::Binary(_)))) => return SocketEnd::Binary,
@@ -143,7 +168,7 @@ fn why(error: axum::Error) -> SocketEnd {
 
 /// Sends the lines of `acp` and pings, and at the end why the connection ends.
 async fn send(
-    mut sink: SplitSink<WebSocket, Message>,
+    sink: &mut SplitSink<WebSocket, Message>,
     ping: Duration,
     lines: impl AsyncRead + Unpin,
     ended: &Mutex<SocketEnd>,

@@ -7,6 +7,7 @@ use axum::{
     http::{HeaderValue, Method, Response, header, request::Parts},
 };
 use patchbay_core::Digest;
+use patchbay_jsonrpc::TotalBytes;
 use patchbay_mcp::server::bearer_digest;
 use patchbay_session::SharedSessions;
 use patchbay_store::{ClientToken, Store};
@@ -29,6 +30,8 @@ pub(crate) struct ServeState {
     pub(crate) settings: ServeSettings,
     pub(crate) tokens: UsedTokens,
     pub(crate) counters: ServeCounters,
+    /// What all clients together leave unread, or have sent in part.
+    pub(crate) unread: Arc<TotalBytes>,
     /// Cancelled when the server begins to end: it accepts nothing new.
     pub(crate) draining: CancellationToken,
     /// Cancelled when the server ends.

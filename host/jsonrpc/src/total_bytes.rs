@@ -1,0 +1,132 @@
+//! A limit on the bytes that wait in all connections of a server together: messages that are being received, that are not handled
+//! yet, or that their clients have not read. Each connection has limits of its own; this one holds when many come close to theirs.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
+
+/// The bytes of all connections. Above the limit, the connection with the most is ended.
+pub struct TotalBytes {
+    limit: usize,
+    counted: Mutex<CountedBytes>,
+}
+
+#[derive(Default)]
+struct CountedBytes {
+    /// The bytes of the connections that are not ended.
+    total: usize,
+    /// Those of each, by its number.
+    connections: BTreeMap<u64, (usize, CancellationToken)>,
+    last: u64,
+}
+
+/// The bytes of one connection.
+pub struct ConnectionBytes {
+    all: Arc<TotalBytes>,
+    number: u64,
+    ended: CancellationToken,
+}
+
+/// Bytes that wait. They do no more when this is dropped.
+pub struct WaitingBytes {
+    connection: Arc<ConnectionBytes>,
+    bytes: usize,
+}
+
+impl TotalBytes {
+    /// Returns a count of which nothing is used.
+    pub fn new(limit: usize) -> Arc<Self> {
+        Arc::new(Self { limit, counted: Mutex::default() })
+    }
+
+    /// Adds a connection.
+    pub fn connect(self: &Arc<Self>) -> Arc<ConnectionBytes> {
+        let ended = CancellationToken::new();
+        let mut counted = self.counted.lock();
+        counted.last += 1;
+        let number = counted.last;
+        counted.connections.insert(number, (0, ended.clone()));
+        Arc::new(ConnectionBytes { all: Arc::clone(self), number, ended })
+    }
+}
+
+impl ConnectionBytes {
+    /// Counts bytes until the returned value is dropped.
+    pub fn wait(self: &Arc<Self>, bytes: usize) -> WaitingBytes {
+        let mut waiting = WaitingBytes { connection: Arc::clone(self), bytes: 0 };
+        waiting.grow(bytes);
+        waiting
+    }
+
+    /// Returns a token that is cancelled when the connection has to end, because all have too many bytes and this one the most.
+    pub fn ended(&self) -> &CancellationToken {
+        &self.ended
+    }
+}
+
+impl WaitingBytes {
+    /// Counts further bytes.
+    pub fn grow(&mut self, bytes: usize) {
+        self.bytes += bytes;
+        let all = &self.connection.all;
+        let mut counted = all.counted.lock();
+        // One that is ended is not counted any more.
+        let Some((own, _)) = counted.connections.get_mut(&self.connection.number) else { return };
+        *own += bytes;
+        counted.total += bytes;
+        while counted.total > all.limit
+            && let Some(most) =
+                counted.connections.iter().max_by_key(|(_, (bytes, _))| *bytes).map(|(number, _)| *number)
+            && let Some((bytes, ended)) = counted.connections.remove(&most)
+        {
+            counted.total -= bytes;
+            ended.cancel();
+        }
+    }
+}
+
+impl Drop for WaitingBytes {
+    fn drop(&mut self) {
+        let mut counted = self.connection.all.counted.lock();
+        if let Some((own, _)) = counted.connections.get_mut(&self.connection.number) {
+            *own -= self.bytes;
+            counted.total -= self.bytes;
+        }
+    }
+}
+
+impl Drop for ConnectionBytes {
+    fn drop(&mut self) {
+        // Its bytes have a reference to it, so there are none.
+        self.all.counted.lock().connections.remove(&self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connection_with_the_most_bytes_is_ended() {
+        let all = TotalBytes::new(100);
+        let [small, large, other] = [(); 3].map(|()| all.connect());
+        let is_ended = |connection: &Arc<ConnectionBytes>| connection.ended().is_cancelled();
+        let _small = small.wait(20);
+        let large_bytes = large.wait(60);
+        let mut other_bytes = other.wait(20);
+        assert!(!is_ended(&small) && !is_ended(&large) && !is_ended(&other));
+        other_bytes.grow(1);
+        assert!(!is_ended(&small) && is_ended(&large) && !is_ended(&other));
+        // What it still holds counts no more, and the others have its part.
+        drop(large_bytes);
+        other_bytes.grow(59);
+        assert_eq!((is_ended(&other), all.counted.lock().total), (false, 100));
+        drop(other_bytes);
+        assert_eq!(all.counted.lock().total, 20);
+        let late = large.wait(90);
+        assert_eq!(all.counted.lock().total, 20);
+        drop((late, large, small, other));
+        assert_eq!(all.counted.lock().connections.len(), 1, "the bytes of the small one keep it");
+    }
+}
