@@ -108,6 +108,7 @@ mod seed_examples;
 #[cfg(unix)]
 mod serve;
 mod serve_api;
+mod serve_cuts;
 mod services;
 mod session_archive;
 mod sessions;

@@ -209,6 +209,7 @@ fn line_with_a_key_runs_once_also_over_a_restart() {
     let serving = Serving::start(&patchbay, "");
     let again = send(&serving, "POST", &lines, &keyed, body).json();
     assert_eq!((&again["line"], &again["is_repeated"]), (&first["line"], &json!(true)));
+    assert_eq!(again["outcome"], first["outcome"], "as it is stored");
     let other = send(&serving, "POST", &lines, &keyed, r#"{"text": "say else"}"#);
     assert_eq!(other.status, 409, "{}", other.body);
     // A repeated request waits for the line as well.
@@ -218,6 +219,44 @@ fn line_with_a_key_runs_once_also_over_a_restart() {
     assert_eq!((&waited["line"], &waited["outcome"]["status"]), (&running["line"], &json!("ok")), "{waited}");
     let shown = patchbay.run(&["sessions", "show", path.rsplit('/').next().unwrap()]).out;
     assert_eq!(shown.matches("> say Hello.").count(), 1, "{shown}");
+}
+
+/// A key whose line ended, failed, or was interrupted returns how it ended, and a line that has not run does.
+#[test]
+fn repeated_line_has_the_stored_outcome() {
+    let patchbay = Patchbay::quick();
+    let serving = Serving::start(&patchbay, "");
+    let lines = format!("{}/lines", session(&serving));
+    let sent = |serving: &Serving, key: &str, text: &str, wait: u32| {
+        let keyed = format!("{}Idempotency-Key: {key}\r\n", bearer(&serving.token));
+        let reply = send(serving, "POST", &format!("{lines}?wait={wait}"), &keyed, &json!({"text": text}).to_string());
+        assert_eq!(reply.status, 202, "{}", reply.body);
+        reply.json()
+    };
+    let ended = [("a", "/calc 6 * 7"), ("b", "say Hello."), ("c", "fail invalid-request never"), ("d", "/nonsense")];
+    let first = ended.map(|(key, text)| sent(&serving, key, text, 60)["outcome"].clone());
+    sent(&serving, "e", "say Half.\npause 60000", 0);
+    sent(&serving, "f", "say After.", 0);
+    let id = lines.split('/').nth(3).unwrap();
+    wait_for(&serving, &format!("/v1/sessions/{id}"), |state| state["waiting"][0] == "say After.");
+    // Killed in the turn of the fifth, while the sixth waits.
+    drop(serving);
+    let serving = Serving::start(&patchbay, "");
+    for ((key, text), first) in ended.iter().zip(&first) {
+        let again = sent(&serving, key, text, 0);
+        assert_eq!(again["is_repeated"], true, "{again}");
+        for member in ["status", "code", "message"] {
+            assert_eq!(again["outcome"][member], first[member], "{again}");
+        }
+    }
+    let interrupted = sent(&serving, "e", "say Half.\npause 60000", 60);
+    assert_eq!(interrupted["outcome"]["code"], "turn_interrupted", "{interrupted}");
+    let waited = sent(&serving, "f", "say After.", 60);
+    assert_eq!(waited["outcome"]["message"], "After.", "{waited}");
+    let again = sent(&serving, "f", "say After.", 60);
+    assert_eq!((&again["line"], &again["outcome"]), (&waited["line"], &waited["outcome"]));
+    let shown = patchbay.run(&["sessions", "show", id]).out;
+    assert_eq!(shown.matches("> say After.").count(), 1, "{shown}");
 }
 
 #[test]

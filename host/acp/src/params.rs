@@ -8,6 +8,8 @@ use serde::{
     de::{Error as _, SeqAccess, Visitor},
 };
 
+use crate::session::Position;
+
 /// Parameters of `initialize`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -84,6 +86,28 @@ pub(crate) struct LoadSession {
     pub(crate) cwd: String,
     #[serde(default)]
     pub(crate) mcp_servers: Option<Bounded<NamedServer, 64>>,
+    #[serde(default, rename = "_meta")]
+    meta: Option<Meta<LoadExtension>>,
+}
+
+/// The extensions of a message.
+#[derive(Debug, Deserialize)]
+struct Meta<T> {
+    #[serde(default = "Option::default")]
+    patchbay: Option<T>,
+}
+
+#[derive(Debug, Deserialize)]
+struct LoadExtension {
+    #[serde(default)]
+    after: Option<Position>,
+}
+
+impl LoadSession {
+    /// Returns the position from which a client continues.
+    pub(crate) fn take_after(&mut self) -> Option<Position> {
+        self.meta.take()?.patchbay?.after
+    }
 }
 
 /// An MCP server that the client names, with the members of all kinds. Not shown by `Debug`: values can be secrets.
@@ -140,14 +164,7 @@ pub(crate) struct Prompt {
     pub(crate) session_id: String,
     pub(crate) prompt: Bounded<ContentBlock, 1000>,
     #[serde(default, rename = "_meta")]
-    meta: Option<PromptMeta>,
-}
-
-/// The extensions of a prompt.
-#[derive(Debug, Deserialize)]
-struct PromptMeta {
-    #[serde(default)]
-    patchbay: Option<PromptExtension>,
+    meta: Option<Meta<PromptExtension>>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -116,6 +116,8 @@ pub struct AnswerSoFar {
     pub given_up: u32,
     /// The text received so far: the published pieces, joined.
     pub text: String,
+    /// The thinking received so far: each block with its index in the answer.
+    pub thinking: Vec<(u32, String)>,
 }
 
 /// Permission to run a turn of one agent. The next turn starts when this is dropped.
@@ -228,8 +230,8 @@ impl Agent {
     /// Returns the answer that is being received; `None` if there is none or its row is stored.
     pub fn answer_so_far(&self) -> Option<AnswerSoFar> {
         let (at, buffer) = self.answering.lock().clone();
-        let (text, given_up) = buffer.upgrade()?.text_so_far();
-        Some(AnswerSoFar { turn: at.turn, answer: at.answer, given_up, text })
+        let (text, thinking, given_up) = buffer.upgrade()?.so_far();
+        Some(AnswerSoFar { turn: at.turn, answer: at.answer, given_up, text, thinking })
     }
 
     /// Returns the row of the unfinished answer, as it is now; `None` if nothing of one was received.

@@ -154,10 +154,15 @@ impl AnswerBuffer {
         self.block.notify_one();
     }
 
-    /// Returns the text that was received so far of this attempt, and the number of attempts that were given up.
-    pub(crate) fn text_so_far(&self) -> (String, u32) {
+    /// Returns the text and the blocks of thinking that were received so far of this attempt, and the number of attempts that were
+    /// given up.
+    pub(crate) fn so_far(&self) -> (String, Vec<(u32, String)>, u32) {
         let (received, _) = &*self.lock();
-        (received.text(), received.failed.given_up)
+        let thinking = (0..).zip(&received.parts).filter_map(|(index, part)| match part {
+            AssistantPart::Thinking { text, .. } if !text.is_empty() => Some((index, text.clone())),
+            _ => None,
+        });
+        (received.text(), thinking.collect(), received.failed.given_up)
     }
 
     /// Takes the answer out of the buffer.

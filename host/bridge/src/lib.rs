@@ -2,10 +2,11 @@
 //! side, over a WebSocket on the other. `patchbay acp --connect` calls [`run`].
 //!
 //! - `paths`: the editor's folder in place of the server's, and back.
-//! - `link`: what outlives a connection, and how each message is changed.
+//! - `link`: what outlives a connection, and how each message is changed; `open`: sessions and requests.
 //! - `server`: one connection.
 
 mod link;
+mod open;
 mod paths;
 mod server;
 
@@ -162,7 +163,8 @@ async fn exchange<R: AsyncRead + Unpin>(socket: Socket, link: &mut Link, lines: 
     let (mut sink, mut stream) = socket.split();
     // A writer of its own: neither direction waits for the other while both peers send much.
     let (to_server, mut outgoing) = mpsc::channel::<String>(REPLIES);
-    let sending = async {
+    // The channel closes with it.
+    let sending = async move {
         while let Some(line) = outgoing.recv().await {
             if let Err(error) = send(&mut sink, line).await {
                 return LinkEnd::Lost(error);
@@ -228,9 +230,14 @@ async fn exchange<R: AsyncRead + Unpin>(socket: Socket, link: &mut Link, lines: 
             }
         }
     };
+    let (mut passing, mut sending) = (std::pin::pin!(passing), std::pin::pin!(sending));
     tokio::select! {
-        ended = passing => ended,
-        ended = sending => ended,
+        ended = &mut passing => ended,
+        lost = &mut sending => {
+            // It ends as well, but not within a message: its position is noted already.
+            passing.await;
+            lost
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! What outlives a connection to the server: open sessions, requests without a response, and messages that wait.
 //!
-//! After a reconnect, the bridge first resumes the sessions that were open, because the server refuses messages about others. Then
+//! After a reconnect, the bridge first resumes the sessions that were open, because the server refuses messages about others. With
+//! the position of the last update that was passed on, the server sends exactly the updates that follow. Then
 //! everything without a response is sent again, in order. That is safe: a prompt has a key, by which the server
 //! recognises a line that it has accepted already, and the other methods can be repeated. Questions of the server end with their
 //! connection, and the server asks again what is still open. Their ids have the number of the connection, because a late answer
@@ -14,6 +15,7 @@ use uuid::Uuid;
 
 use crate::{
     BridgeError,
+    open::{BridgedSession, META, Unanswered},
     paths::{Mapping, may_have_paths},
 };
 
@@ -21,8 +23,6 @@ use crate::{
 const WAITING_BYTES: usize = 1 << 20;
 /// Ids of requests that the bridge makes itself.
 const OWN: &str = "bridge:";
-/// Member of `_meta` with the server's extensions: the `key` of a prompt.
-const META: &str = "patchbay";
 
 /// The state of the bridge.
 pub(crate) struct Link {
@@ -47,22 +47,6 @@ pub(crate) struct Link {
 enum RemoteFolder {
     Named(String),
     Folder(String),
-}
-
-struct BridgedSession {
-    /// The editor's spellings of the folder; the first is the editor's own.
-    folders: Vec<String>,
-    mcp_servers: Value,
-}
-
-struct Unanswered {
-    id: RequestId,
-    method: String,
-    /// The message as sent to the server; `None` if it was too long to be kept.
-    line: Option<String>,
-    session: Option<String>,
-    folders: Vec<String>,
-    mcp_servers: Value,
 }
 
 /// What to do with a message of the server.
@@ -144,8 +128,7 @@ impl Link {
                 params["cwd"] = json!(workspace);
                 if let (Some(session), true) = (&session, method != "session/list") {
                     // Updates come before the response.
-                    let open = BridgedSession { folders: folders.clone(), mcp_servers: mcp_servers.clone() };
-                    self.sessions.insert(session.clone(), open);
+                    self.sessions.insert(session.clone(), BridgedSession::new(folders.clone(), mcp_servers.clone()));
                 }
             }
             _ => {
@@ -156,12 +139,14 @@ impl Link {
                 mapping.request(params).map_err(|path| outside(&path, &from.join(", ")))?;
             }
         }
+        let mut key = Value::Null;
         if method == "session/prompt" {
-            params["_meta"][META]["key"] = json!(Uuid::new_v4().to_string());
+            key = json!(Uuid::new_v4().to_string());
+            params["_meta"][META]["key"] = key.clone();
         }
         let line = message.to_string();
         let kept = (self.waiting_bytes() + line.len() <= WAITING_BYTES).then(|| line.clone());
-        self.unanswered.push_back(Unanswered { id, method, line: kept, session, folders, mcp_servers });
+        self.unanswered.push_back(Unanswered { id, method, line: kept, session, folders, mcp_servers, key });
         Ok(line)
     }
 
@@ -226,13 +211,14 @@ impl Link {
         if let (Some(params), false) = (&self.initialize, is_open("initialize")) {
             own("initialize", params.clone());
             for (id, session) in &self.sessions {
-                let is_opening = self.unanswered.iter().any(|open| {
-                    open.session.as_ref() == Some(id)
-                        && matches!(open.method.as_str(), "session/load" | "session/resume")
-                });
+                let is_opening = self.unanswered.iter().any(|open| open.is_opening(id));
                 if let (Ok(folder), false) = (self.folder(), is_opening) {
                     let servers = if session.mcp_servers.is_array() { session.mcp_servers.clone() } else { json!([]) };
-                    own("session/resume", json!({"sessionId": id, "cwd": folder, "mcpServers": servers}));
+                    let meta = json!({META: {"after": session.position}});
+                    own(
+                        "session/resume",
+                        json!({"sessionId": id, "cwd": folder, "mcpServers": servers, "_meta": meta}),
+                    );
                 }
             }
         }
@@ -254,15 +240,27 @@ impl Link {
         };
         add_waiting(&mut lines, None);
         for open in &self.unanswered {
-            lines.extend(open.line.clone());
+            lines.extend(open.line.as_ref().map(|line| self.continued(open, line)));
             add_waiting(&mut lines, Some(&open.id));
         }
         lines
     }
 
+    /// Returns the message of a request that is sent again. One that had opened a session in part opens the rest.
+    fn continued(&self, open: &Unanswered, line: &str) -> String {
+        let session = open.session.as_ref().filter(|id| open.is_opening(id)).and_then(|id| self.sessions.get(id));
+        let Some(session) = session.filter(|session| !session.position.is_null()) else { return line.to_owned() };
+        let Ok(mut message) = serde_json::from_str::<Value>(line) else { return line.to_owned() };
+        message["method"] = json!("session/resume");
+        message["params"]["_meta"][META]["after"] = session.position.clone();
+        message.to_string()
+    }
+
     /// Ends what ends with a connection: requests that cannot be sent again, and the server's questions.
     pub(crate) async fn disconnected(&mut self) {
         self.reopening = None;
+        // The server sends them again.
+        self.sessions.values_mut().for_each(|session| session.unfinished.clear());
         let (kept, lost_requests) =
             std::mem::take(&mut self.unanswered).into_iter().partition(|open| open.line.is_some());
         self.unanswered = kept;
@@ -312,8 +310,8 @@ impl Link {
     }
 
     async fn notification_of_server(&mut self, method: &str, line: String) {
+        let Ok(mut message) = serde_json::from_str::<Value>(&line) else { return };
         if method == "$/cancel_request" {
-            let Ok(mut message) = serde_json::from_str::<Value>(&line) else { return };
             let id = self.editor_id(&message["params"]["requestId"]);
             self.asked.remove(&id);
             message["params"]["requestId"] = json!(id);
@@ -321,18 +319,35 @@ impl Link {
             return;
         }
         let mut line = line;
+        let params = &mut message["params"];
+        let id = params["sessionId"].as_str().unwrap_or_default().to_owned();
         if may_have_paths(&line)
-            && let Ok(mut message) = serde_json::from_str::<Value>(&line)
+            && let Ok(folder) = self.folder()
         {
-            let session = message["params"]["sessionId"].as_str().map(str::to_owned);
-            if let Ok(folder) = self.folder() {
-                let from = [folder.to_owned()];
-                Mapping { from: &from, to: self.editor_folder(session.as_deref()) }
-                    .notification(&mut message["params"]);
-                line = message.to_string();
-            }
+            let from = [folder.to_owned()];
+            Mapping { from: &from, to: self.editor_folder(Some(&id)) }.notification(params);
+            line = message.to_string();
         }
-        let _ = self.editor.send_line(line).await;
+        let params = &message["params"];
+        let mut lines = if self.is_sent_prompt(&id, &params["update"]) { Vec::new() } else { vec![line] };
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.advance(params);
+            session.unfinished.append(&mut lines);
+            if params["_meta"][META]["more"] == true {
+                return;
+            }
+            lines = std::mem::take(&mut session.unfinished);
+        }
+        for line in lines {
+            let _ = self.editor.send_line(line).await;
+        }
+    }
+
+    /// Returns whether an update shows a prompt that the editor has sent and shows itself.
+    fn is_sent_prompt(&self, session: &str, update: &Value) -> bool {
+        let key = &update["_meta"][META]["key"];
+        let is_open = self.unanswered.iter().any(|open| !key.is_null() && open.key == *key);
+        is_open && !self.unanswered.iter().any(|open| open.is_opening(session))
     }
 
     async fn request_of_server(&mut self, id: &RequestId, line: &str) -> Passed {
@@ -375,7 +390,8 @@ impl Link {
                 let Some(session) = message["result"]["sessionId"].as_str() else {
                     return Passed::End(BridgeError::Protocol);
                 };
-                let open = BridgedSession { folders: request.folders, mcp_servers: request.mcp_servers };
+                let mut open = BridgedSession::new(request.folders, request.mcp_servers);
+                open.advance(&message["result"]);
                 self.sessions.insert(session.to_owned(), open);
             }
             ("session/load" | "session/resume", Some(session)) if is_error => {
@@ -390,6 +406,11 @@ impl Link {
                 if let Some(sessions) = message["result"]["sessions"].as_array_mut() {
                     sessions.retain(|session| session["cwd"] == folder);
                     sessions.iter_mut().for_each(|session| session["cwd"] = json!(cwd));
+                }
+            }
+            (_, Some(session)) => {
+                if let Some(open) = self.sessions.get_mut(&session) {
+                    open.advance(&message["result"]);
                 }
             }
             _ => {}

@@ -218,6 +218,63 @@ async fn after_a_cut_everything_open_is_sent_again_with_the_same_key() {
     assert_eq!(editor.next().await, json!({"jsonrpc": "2.0", "id": 3, "result": {"stopReason": "end_turn"}}));
 }
 
+fn update(text: &str, meta: Value) -> Value {
+    let update = json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}});
+    let params = json!({"sessionId": "s", "update": update, "_meta": {"patchbay": meta}});
+    json!({"jsonrpc": "2.0", "method": "session/update", "params": params})
+}
+
+#[tokio::test]
+async fn updates_continue_after_the_last_position() {
+    let (listener, port) = listen().await;
+    let (mut editor, mut server) = with_session(&listener, port).await;
+    let shown = |message: Value| message["params"]["update"]["content"]["text"].as_str().unwrap().to_owned();
+    editor.request(3, "session/prompt", prompt("go")).await;
+    let sent = server.next().await;
+    server.send(update("one", json!({"position": {"row": 1}}))).await;
+    // Two that belong together, and the first of two others.
+    server.send(update("two", json!({"more": true}))).await;
+    server.send(update("three", json!({"position": {"row": 2}}))).await;
+    server.send(update("four", json!({"more": true}))).await;
+    for text in ["one", "two", "three"] {
+        assert_eq!(shown(editor.next().await), text);
+    }
+    drop(server);
+    assert!(shown(editor.next().await).contains("Reconnecting"), "the fourth is not shown");
+
+    let mut server = accept(&listener).await;
+    server.initialize().await;
+    let resumed = server.next().await;
+    assert_eq!(resumed["method"], "session/resume");
+    assert_eq!(resumed["params"]["_meta"], json!({"patchbay": {"after": {"row": 2}}}));
+    // The editor shows its own prompt.
+    let mut own = update("go", json!({"position": {"row": 3}}));
+    own["params"]["update"]["_meta"]["patchbay"]["key"] = sent["params"]["_meta"]["patchbay"]["key"].clone();
+    server.send(own).await;
+    server.send(update("four", json!({"more": true}))).await;
+    server.send(update("five", json!({"position": {"row": 4}}))).await;
+    server.answer(&resumed, json!({})).await;
+    for text in ["four", "five"] {
+        assert_eq!(shown(editor.next().await), text);
+    }
+    assert_eq!(server.next().await, sent);
+    let position = json!({"patchbay": {"position": {"row": 5}}});
+    server.answer(&sent, json!({"stopReason": "end_turn", "_meta": position})).await;
+    assert_eq!(editor.next().await["id"], 3);
+    // A session that was loaded in part is loaded from there.
+    editor.request(4, "session/load", json!({"sessionId": "s", "cwd": "/home/ada/app", "mcpServers": []})).await;
+    assert_eq!(server.next().await["method"], "session/load");
+    server.send(update("one", json!({"position": {"row": 1}}))).await;
+    assert_eq!(shown(editor.next().await), "one");
+    drop(server);
+    let mut server = accept(&listener).await;
+    server.initialize().await;
+    let loaded = server.next().await;
+    let params = &loaded["params"];
+    assert_eq!((&loaded["method"], &params["cwd"]), (&json!("session/resume"), &json!("/srv/app")));
+    assert_eq!((&loaded["id"], &params["_meta"]["patchbay"]["after"]), (&json!(4), &json!({"row": 1})));
+}
+
 #[tokio::test]
 async fn one_mebibyte_waits_for_a_connection() {
     let (listener, port) = listen().await;

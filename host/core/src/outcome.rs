@@ -71,6 +71,12 @@ impl Outcome {
         Self { status: Status::Error, ..Self::ok(code, message) }
     }
 
+    /// Returns the outcome whose [`Outcome::line`] is `line`.
+    pub fn from_line(status: Status, code: Code, line: &str) -> Self {
+        let rest = line.strip_prefix(ERROR_PREFIX).filter(|_| status == Status::Error);
+        Self { status, has_error_prefix: rest.is_some(), ..Self::ok(code, rest.unwrap_or(line)) }
+    }
+
     /// Adds details for programs.
     #[must_use]
     pub fn with_data(mut self, data: impl Into<OutcomeData>) -> Self {
@@ -157,10 +163,8 @@ impl Serialize for Outcome {
 impl<'de> Deserialize<'de> for Outcome {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let OutcomeJson { status, code, message, data } = OutcomeJson::<serde_json::Value>::deserialize(deserializer)?;
-        let rest = message.strip_prefix(ERROR_PREFIX).filter(|_| status == Status::Error);
         let data = data.map(|data| OutcomeData::read(code, data));
-        let (message, has_error_prefix) = (rest.unwrap_or(&message).to_owned(), rest.is_some());
-        Ok(Self { status, code, message, has_error_prefix, data, for_models: None })
+        Ok(Self { data, ..Self::from_line(status, code, &message) })
     }
 }
 

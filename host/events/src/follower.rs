@@ -29,6 +29,17 @@ pub struct AnswerAttempt {
     pub given_up: u32,
 }
 
+/// How much of an answer was returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AnswerReceived {
+    /// The attempt that it belongs to.
+    pub attempt: AnswerAttempt,
+    /// Bytes of its text.
+    pub text: usize,
+    /// The block of thinking that came last, and how many of its bytes; `None` before the first.
+    pub thinking: Option<(u32, u64)>,
+}
+
 /// The additions of an event to the answer of the agent in view.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Followed<'a> {
@@ -56,14 +67,21 @@ pub struct BrokeOff<'a> {
     pub was_shown: bool,
     /// The request that follows; `None` if the event of the failure was lost. Then `was_shown` is true.
     pub retry: Option<&'a Retrying>,
+    /// The bytes of the returned text that are the answer, if the process ended before it had stored the rest; `None` if none of
+    /// it is.
+    pub kept: Option<usize>,
 }
 
 impl BrokeOff<'_> {
     /// Returns the line for a user whose front cannot take back text that it has printed.
     pub fn line(&self) -> String {
-        match self.retry {
-            Some(retry) => retry.broke_off(self.was_shown),
-            None => "The answer broke off and was asked for again. What was printed of it is given up.".to_owned(),
+        match (self.retry, self.kept) {
+            (Some(retry), _) => retry.broke_off(self.was_shown),
+            (None, Some(0)) => "The server stopped during this answer, and nothing of it was stored.".to_owned(),
+            (None, Some(_)) => "The server stopped during this answer, and its last words were not stored.".to_owned(),
+            (None, None) => {
+                "The answer broke off and was asked for again. What was printed of it is given up.".to_owned()
+            }
         }
     }
 }
@@ -72,7 +90,9 @@ impl BrokeOff<'_> {
 #[derive(Debug)]
 struct FollowedAnswer {
     attempt: AnswerAttempt,
-    /// The text that was returned.
+    /// Bytes of text that another follower had returned.
+    before: usize,
+    /// The text that was returned after them.
     text: String,
     /// Whether a piece of the text is missing. Then the rest comes with the row.
     has_gap: bool,
@@ -82,7 +102,12 @@ struct FollowedAnswer {
 
 impl FollowedAnswer {
     fn new(attempt: AnswerAttempt) -> Self {
-        Self { attempt, text: String::new(), has_gap: false, thinking: None }
+        Self { attempt, before: 0, text: String::new(), has_gap: false, thinking: None }
+    }
+
+    /// Returns the number of bytes of text that were returned.
+    fn end(&self) -> usize {
+        self.before.saturating_add(self.text.len())
     }
 
     fn key(&self) -> (u64, u32) {
@@ -120,6 +145,18 @@ impl AnswerFollower {
             answer.map(|(attempt, text)| FollowedAnswer { text: text.to_owned(), ..FollowedAnswer::new(attempt) });
     }
 
+    /// Continues the answer of the agent in view where another follower stopped.
+    pub fn resume(&mut self, received: AnswerReceived) {
+        let AnswerReceived { attempt, text: before, thinking } = received;
+        self.answer = Some(FollowedAnswer { before, thinking, ..FollowedAnswer::new(attempt) });
+    }
+
+    /// Returns how much of the answer was returned that the agent in view is writing.
+    pub fn received(&self) -> Option<AnswerReceived> {
+        let answer = self.answer.as_ref()?;
+        Some(AnswerReceived { attempt: answer.attempt, text: answer.end(), thinking: answer.thinking })
+    }
+
     /// Processes an event of the session, of any agent. The caller handles [`EventKind::ViewMoved`].
     pub fn follow<'a>(&mut self, event: &'a Event) -> Followed<'a> {
         let Event { agent, seq, kind, .. } = event;
@@ -132,6 +169,7 @@ impl AnswerFollower {
             EventKind::GivenUp { turn, answer, given_up, retry } => {
                 self.given_up(AnswerAttempt { turn: *turn, answer: *answer, given_up: *given_up }, retry)
             }
+            EventKind::Message { kind: MessageKind::User | MessageKind::Skill, .. } => self.idle(),
             // An answer without a row failed with its turn.
             EventKind::TurnBegan { .. } | EventKind::TurnEnded { .. } => {
                 self.answer = None;
@@ -141,28 +179,39 @@ impl AnswerFollower {
         }
     }
 
-    fn delta<'a>(&mut self, block: DeltaKind, text: &'a str, at: DeltaPosition) -> Followed<'a> {
+    /// Notes that no answer is being written. One without a row is lost.
+    pub fn idle(&mut self) -> Followed<'static> {
+        let lost = self.answer.take().filter(|answer| answer.end() > 0);
+        Followed { broke_off: lost.map(|_| BrokeOff { was_shown: true, retry: None, kept: Some(0) }), piece: None }
+    }
+
+    /// Processes a piece of an answer of the agent in view. It may overlap with text that was returned.
+    pub fn delta<'a>(&mut self, block: DeltaKind, text: &'a str, at: DeltaPosition) -> Followed<'a> {
         let attempt = AnswerAttempt { turn: at.turn, answer: at.answer, given_up: at.given_up };
         let Some((answer, broke_off)) = self.reach(attempt) else { return Followed::default() };
-        let is_next = match block {
+        let new = match block {
             DeltaKind::Text => {
-                answer.has_gap |= at.offset > answer.text.len() as u64;
-                let is_next = !answer.has_gap && at.offset == answer.text.len() as u64;
-                if is_next {
-                    answer.text.push_str(text);
-                }
-                is_next
+                let (offset, end) = (usize::try_from(at.offset).unwrap_or(usize::MAX), answer.end());
+                answer.has_gap |= offset > end;
+                let new = text.get(end.saturating_sub(offset)..).filter(|new| !answer.has_gap && !new.is_empty());
+                answer.text.push_str(new.unwrap_or_default());
+                new
             }
             DeltaKind::Thinking => {
-                let is_next = answer.thinking.is_none_or(|last| at.index > last.0 || (at.index, at.offset) == last);
-                if is_next {
-                    answer.thinking = Some((at.index, at.offset.saturating_add(text.len() as u64)));
-                }
-                is_next
+                let end = at.offset.saturating_add(text.len() as u64);
+                let seen = match answer.thinking {
+                    Some((index, seen)) if index == at.index && (at.offset..end).contains(&seen) => seen - at.offset,
+                    Some((index, _)) if index >= at.index => end,
+                    _ => 0,
+                };
+                let new = usize::try_from(seen).ok().and_then(|seen| text.get(seen..)).filter(|new| !new.is_empty());
+                answer.thinking = if new.is_some() { Some((at.index, end)) } else { answer.thinking };
+                new
             }
         };
-        let broke_off = broke_off.then_some(BrokeOff { was_shown: true, retry: None });
-        Followed { broke_off, piece: is_next.then_some(AnswerText { attempt: Some(attempt), block, text }) }
+        let broke_off = broke_off.then_some(BrokeOff { was_shown: true, retry: None, kept: None });
+        let piece = new.map(|text| AnswerText { attempt: Some(attempt), block, text });
+        Followed { broke_off, piece }
     }
 
     fn given_up<'a>(&mut self, attempt: AnswerAttempt, retry: &'a Retrying) -> Followed<'a> {
@@ -171,7 +220,7 @@ impl AnswerFollower {
             return Followed::default();
         }
         let Some((_, was_shown)) = self.reach(attempt) else { return Followed::default() };
-        Followed { broke_off: Some(BrokeOff { was_shown, retry: Some(retry) }), piece: None }
+        Followed { broke_off: Some(BrokeOff { was_shown, retry: Some(retry), kept: None }), piece: None }
     }
 
     /// Returns the state of `attempt`, and whether text of an earlier attempt at the same answer was shown; `None` if a later
@@ -185,7 +234,7 @@ impl AnswerFollower {
                 std::cmp::Ordering::Less => (new(), false, false),
                 std::cmp::Ordering::Greater => (known, false, true),
                 std::cmp::Ordering::Equal if known.attempt.given_up < attempt.given_up => {
-                    (new(), !known.text.is_empty(), false)
+                    (new(), known.end() > 0, false)
                 }
                 std::cmp::Ordering::Equal => {
                     let is_late = known.attempt.given_up > attempt.given_up;
@@ -208,12 +257,20 @@ impl AnswerFollower {
         }
         let (mut attempt, mut broke_off, mut rest) = (None, None, content);
         if let Some(known) = self.answer.take() {
-            let given_up = kind.answer().map_or(0, |record| record.failed_attempts.given_up);
+            let record = kind.answer();
+            let given_up = record.as_ref().map_or(0, |record| record.failed_attempts.given_up);
             attempt = Some(AnswerAttempt { given_up: given_up.max(known.attempt.given_up), ..known.attempt });
-            match content.strip_prefix(&*known.text).filter(|_| given_up <= known.attempt.given_up) {
+            let is_same = given_up <= known.attempt.given_up;
+            let unseen = content.get(known.before..).and_then(|rest| rest.strip_prefix(&*known.text));
+            let is_interrupted = record.is_some_and(|record| record.interrupted);
+            match unseen.filter(|_| is_same) {
                 Some(unseen) => rest = unseen,
-                None if known.text.is_empty() => {}
-                None => broke_off = Some(BrokeOff { was_shown: true, retry: None }),
+                None if known.end() == 0 => {}
+                None if is_same && is_interrupted && content.len() < known.end() => {
+                    rest = "";
+                    broke_off = Some(BrokeOff { was_shown: true, retry: None, kept: Some(content.len()) });
+                }
+                None => broke_off = Some(BrokeOff { was_shown: true, retry: None, kept: None }),
             }
         }
         let piece = (!rest.is_empty()).then_some(AnswerText { attempt, block: DeltaKind::Text, text: rest });

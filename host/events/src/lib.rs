@@ -19,6 +19,6 @@ mod testing;
 
 pub use budget::{BudgetExhausted, ReservedTokens, TokenBudget};
 pub use bus::{Broadcast, Bus, BusError, BusReceiver};
-pub use follower::{AnswerAttempt, AnswerFollower, AnswerText, BrokeOff, Followed};
+pub use follower::{AnswerAttempt, AnswerFollower, AnswerReceived, AnswerText, BrokeOff, Followed};
 pub use log::EventLog;
 pub use subscription::{Received, Subscription};

@@ -5,6 +5,7 @@
 //! - [`Seat`]: one client of one session.
 
 mod questions;
+mod sent_once;
 mod shared;
 
 use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
@@ -17,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{ClientIdentity, Host, Session, SessionError};
 
 pub use questions::OpenQuestion;
+pub use sent_once::{OnceLine, SentOnce};
 pub use shared::{Seat, SeatEvent, SharedSession};
 
 /// How often sessions are looked at that nothing needs any more.

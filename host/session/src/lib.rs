@@ -96,7 +96,9 @@ pub use patchbay_agent::{
     AgentSettings, AnswerSoFar, CompactionSettings, ContextSettings, INTERNAL_TOOLS, SessionLimits,
 };
 pub use patchbay_command::RESERVED;
-pub use patchbay_events::{AnswerAttempt, AnswerFollower, AnswerText, BrokeOff, Followed, Received, Subscription};
+pub use patchbay_events::{
+    AnswerAttempt, AnswerFollower, AnswerReceived, AnswerText, BrokeOff, Followed, Received, Subscription,
+};
 pub use patchbay_mcp::tools::{ClientAddress, ClientServer, McpFailure, McpReport, McpToolReport};
 pub use patchbay_policy::{Capability, Identity, Root, ToolDecision};
 pub use patchbay_provider::DefaultChoice;
@@ -109,7 +111,7 @@ pub use patchbay_tools::{
 };
 
 pub use builtin::specs;
-pub use clients::{KeepSettings, OpenQuestion, Seat, SeatEvent, SharedSession, SharedSessions};
+pub use clients::{KeepSettings, OnceLine, OpenQuestion, Seat, SeatEvent, SentOnce, SharedSession, SharedSessions};
 pub use commands::CommandInfo;
 pub use complete::Suggestion;
 pub use error::SessionError;

@@ -116,7 +116,7 @@ impl Host {
                 source => SessionError::Snapshot { id, source },
             })?;
         let tokens = self.store.tokens(id).await?;
-        let waiting = self.store.queued_lines(id).await?;
+        let (waiting, keys) = (self.store.queued_lines(id).await?, self.store.sent_keys().await?);
         let opened = Opened {
             hold,
             row,
@@ -130,7 +130,7 @@ impl Host {
             start_notices: moved.into_iter().collect(),
         };
         let session = self.start_session(opened, lock)?;
-        session.restore_queue(waiting);
+        session.restore_queue(waiting, &keys);
         Ok(session)
     }
 

@@ -1,9 +1,15 @@
 //! Lines that clients sent with a key, which makes a line run once however often it is sent. Kept for a day, also over restarts.
 
-use patchbay_core::{Digest, LineId, PrincipalId};
+use std::collections::BTreeMap;
+
+use patchbay_core::{CallId, Digest, LineId, PrincipalId, SessionId};
 use rusqlite::{OptionalExtension as _, params};
 
-use crate::{Store, StoreError};
+use crate::{
+    MessageRow, Store, StoreError,
+    database::rows,
+    messages::{columns, read},
+};
 
 /// How long a key is kept, in seconds.
 const KEPT_S: i64 = 24 * 3_600;
@@ -11,18 +17,17 @@ const KEPT_S: i64 = 24 * 3_600;
 /// What is known of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SentLine {
-    /// Nothing was sent with it. The caller submits the line, and then calls [`Store::set_sent_line`].
+    /// Nothing was sent with it. The caller submits the line.
     New,
-    /// It was sent with the same request, and is this line.
+    /// It was sent with the same request, as this line. The process may have ended before the line ran.
     Sent(LineId),
-    /// It was sent with another request.
+    /// It was sent with another request, or to an earlier build that did not store which line it became.
     Other,
-    /// It was sent with the same request, and the process ended before the line was known. It may have run.
-    Unknown,
 }
 
 impl Store {
-    /// Looks up the key of a line, and keeps it if it is new. `request` is the digest of everything that makes the line.
+    /// Looks up the key of a line, and keeps it with the id `line` if it is new. `request` is the digest of everything that makes
+    /// the line.
     ///
     /// # Errors
     /// [`StoreError::BadRow`] or a database error.
@@ -31,6 +36,7 @@ impl Store {
         person: &PrincipalId,
         key: &str,
         request: Digest,
+        line: LineId,
     ) -> Result<SentLine, StoreError> {
         let (person, key, now) = (person.as_str().to_owned(), key.to_owned(), self.source.unix_s());
         self.database
@@ -42,33 +48,60 @@ impl Store {
                     query.query_row(params![person, key], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
                 match known {
                     None => {
-                        let insert = "INSERT INTO sent_lines (person, key, request, created_at) VALUES (?, ?, ?, ?)";
-                        connection.execute(insert, params![person, key, request.to_string(), now])?;
+                        let insert =
+                            "INSERT INTO sent_lines (person, key, request, line, created_at) VALUES (?, ?, ?, ?, ?)";
+                        connection.execute(insert, params![person, key, request.to_string(), line.to_string(), now])?;
                         Ok(SentLine::New)
                     }
-                    Some((known, _)) if known != request.to_string() => Ok(SentLine::Other),
-                    Some((_, None)) => Ok(SentLine::Unknown),
-                    Some((_, Some(line))) => {
+                    Some((known, Some(line))) if known == request.to_string() => {
                         Ok(SentLine::Sent(line.parse().map_err(|_| StoreError::BadRow("sent line"))?))
                     }
+                    Some(_) => Ok(SentLine::Other),
                 }
             })
             .await
     }
 
-    /// Stores the line of a key.
+    /// Returns the keys that are kept, by the lines that were sent with them.
+    ///
+    /// # Errors
+    /// [`StoreError::BadRow`] or a database error.
+    pub async fn sent_keys(&self) -> Result<BTreeMap<LineId, String>, StoreError> {
+        self.database.read(|connection| {
+            let sql = "SELECT line, key FROM sent_lines WHERE line IS NOT NULL";
+            rows(connection, sql, [], |row| {
+                let line: String = row.get(0)?;
+                Ok((line.parse().map_err(|_| StoreError::BadRow("sent line"))?, row.get(1)?))
+            })
+        })
+    }
+
+    /// Returns the rows of the user's lines in a session that were sent with `key`, in order: the message or the instructions of a
+    /// skill, and the command.
+    ///
+    /// # Errors
+    /// [`StoreError::BadRow`] or a database error.
+    pub async fn rows_of_key(&self, session: SessionId, key: &str) -> Result<Vec<MessageRow>, StoreError> {
+        self.database.read(|connection| {
+            // The results of tools can be large; their data is not read.
+            let sql = format!(
+                "SELECT {} FROM messages WHERE session = ? AND kind IN ('user', 'skill', 'capture', 'command') \
+                 AND json_extract(data, '$.key') = ? ORDER BY seq",
+                columns()
+            );
+            rows(connection, &sql, params![session.to_string(), key], read)
+        })
+    }
+
+    /// Returns whether a call has begun its first effect, or has ended.
     ///
     /// # Errors
     /// A database error.
-    pub async fn set_sent_line(&self, person: &PrincipalId, key: &str, line: LineId) -> Result<(), StoreError> {
-        let (person, key) = (person.as_str().to_owned(), key.to_owned());
-        self.database
-            .write(move |connection| {
-                let update = "UPDATE sent_lines SET line = ? WHERE person = ? AND key = ?";
-                connection.execute(update, params![line.to_string(), person, key])?;
-                Ok(())
-            })
-            .await
+    pub async fn has_call(&self, call: CallId) -> Result<bool, StoreError> {
+        self.database.read(|connection| {
+            let mut query = connection.prepare_cached("SELECT EXISTS (SELECT 1 FROM calls WHERE call = ?)")?;
+            Ok(query.query_row(params![call.as_bytes()], |row| row.get(0))?)
+        })
     }
 }
 
@@ -97,17 +130,20 @@ mod tests {
         let store = open();
         let (me, ada) = (PrincipalId::LOCAL, "ada".parse().unwrap());
         let (request, line) = (Digest::of(b"line"), LineId::from_bytes([7; 16]));
-        assert_eq!(store.begin_sent_line(&me, "k", request).await.unwrap(), SentLine::New);
-        assert_eq!(store.begin_sent_line(&me, "k", request).await.unwrap(), SentLine::Unknown);
-        store.set_sent_line(&me, "k", line).await.unwrap();
+        let begin = async |store: &Store, person: &PrincipalId, request: Digest, line: u8| {
+            store.begin_sent_line(person, "k", request, LineId::from_bytes([line; 16])).await.unwrap()
+        };
+        assert_eq!(begin(&store, &me, request, 7).await, SentLine::New);
+        assert_eq!(begin(&store, &me, request, 8).await, SentLine::Sent(line));
         drop(store);
         let store = open();
-        assert_eq!(store.begin_sent_line(&me, "k", request).await.unwrap(), SentLine::Sent(line));
-        assert_eq!(store.begin_sent_line(&me, "k", Digest::of(b"other")).await.unwrap(), SentLine::Other);
-        assert_eq!(store.begin_sent_line(&ada, "k", request).await.unwrap(), SentLine::New);
+        assert_eq!(begin(&store, &me, request, 8).await, SentLine::Sent(line));
+        assert_eq!(store.sent_keys().await.unwrap(), BTreeMap::from([(line, "k".to_owned())]));
+        assert_eq!(begin(&store, &me, Digest::of(b"other"), 8).await, SentLine::Other);
+        assert_eq!(begin(&store, &ada, request, 9).await, SentLine::New);
         seconds.store(1_000 + 24 * 3_600 - 1, Ordering::Relaxed);
-        assert_eq!(store.begin_sent_line(&me, "k", request).await.unwrap(), SentLine::Sent(line));
+        assert_eq!(begin(&store, &me, request, 8).await, SentLine::Sent(line));
         seconds.store(1_000 + 24 * 3_600, Ordering::Relaxed);
-        assert_eq!(store.begin_sent_line(&me, "k", request).await.unwrap(), SentLine::New);
+        assert_eq!(begin(&store, &me, request, 8).await, SentLine::New);
     }
 }

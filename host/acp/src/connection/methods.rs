@@ -33,7 +33,7 @@ impl Connection {
                 connection.open_session(responder, params, Opening::Load)
             }),
             "session/resume" => self.spawn(responder, line, permit, |connection, responder, params| {
-                connection.open_session(responder, params, Opening::Resume)
+                connection.open_session(responder, params, Opening::Resume(None))
             }),
             "session/list" => self.spawn(responder, line, permit, async |connection, responder, params| {
                 responder.respond(connection.list(params).await).await;
@@ -142,7 +142,11 @@ impl Connection {
         }
     }
 
-    async fn open_session(self: Arc<Self>, responder: Responder, params: LoadSession, opening: Opening) {
+    async fn open_session(self: Arc<Self>, responder: Responder, mut params: LoadSession, opening: Opening) {
+        let opening = match opening {
+            Opening::Resume(_) => Opening::Resume(params.take_after().filter(|_| self.remote.is_some())),
+            opening => opening,
+        };
         let opened = async {
             let workspace = self.workspace(&params.cwd)?;
             let servers = self.servers(params.mcp_servers)?;

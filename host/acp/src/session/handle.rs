@@ -5,6 +5,7 @@ use std::sync::Arc;
 use patchbay_session::{OptionKind, Session};
 use tokio::sync::{mpsc, oneshot};
 
+use super::position::Position;
 use crate::params::ContentBlock;
 use patchbay_jsonrpc::{LinePermit, Responder, RpcError};
 
@@ -12,14 +13,14 @@ use patchbay_jsonrpc::{LinePermit, Responder, RpcError};
 const WAITING: usize = 64;
 
 /// How a client opened a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Opening {
     /// `session/new`: the client has created the session.
     New,
     /// `session/load`: the conversation is replayed.
     Load,
-    /// `session/resume`: without a replay.
-    Resume,
+    /// `session/resume`: without a replay, or with all that follows the position that the client has.
+    Resume(Option<Position>),
 }
 
 pub(super) enum SessionMessage {

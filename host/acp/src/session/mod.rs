@@ -12,6 +12,7 @@ mod files_before;
 mod handle;
 mod open_prompts;
 mod permissions;
+mod position;
 mod task;
 mod tool_calls;
 mod tool_kinds;
@@ -20,4 +21,5 @@ mod update;
 
 pub(crate) use config_options::option_kind;
 pub(crate) use handle::{Opening, SessionHandle};
+pub(crate) use position::Position;
 pub(crate) use task::{SessionTask, TITLE};

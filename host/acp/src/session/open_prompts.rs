@@ -57,6 +57,8 @@ pub(super) struct OpenPrompt {
     pub(super) submitted: Submitted,
     /// The line as it was typed, until its row is stored.
     pub(super) typed: Option<String>,
+    /// The key with which the client sent it.
+    pub(super) key: Option<String>,
     /// Whether it is a command. Its response does not wait for the work that other prompts began.
     pub(super) is_command: bool,
     /// The reason for its answer, once the line has ended or is cancelled.
@@ -84,10 +86,11 @@ impl OpenPrompt {
         self.has_ended && (self.child.is_none() || self.has_child_ended)
     }
 
-    pub(super) async fn answer(self) {
+    /// Returns the request with its answer.
+    pub(super) fn into_answer(self) -> (Responder, Result<Value, RpcError>) {
         let reason = self.reason.unwrap_or(StopReason::EndTurn);
         let result = if self.is_given_up { Err(RpcError::cancelled()) } else { Ok(reason.result()) };
-        self.responder.respond(result).await;
+        (self.responder, result)
     }
 }
 

@@ -33,7 +33,7 @@ use super::{
     update,
 };
 use crate::params::ClientCapabilities;
-use patchbay_jsonrpc::{Client, Outbox, Responder};
+use patchbay_jsonrpc::{Client, Outbox, Responder, RpcError};
 
 /// Length limit of a session's title, in characters.
 pub(crate) const TITLE: usize = 80;
@@ -82,8 +82,8 @@ enum TaskWake {
 
 /// The result of work that ran beside this task.
 enum SideTaskEnd {
-    /// A prompt that was sent again was answered.
-    Repeated,
+    /// What a prompt began has ended that was sent again, or the client has given it up.
+    Repeated(Responder, Result<StopReason, RpcError>),
     /// An option was set, or not.
     OptionSet(Responder, Result<(), Outcome>),
     /// The client has given up the prompt of this line.
@@ -110,6 +110,7 @@ impl SessionTask {
                 identity: Some(identity.clone()),
                 editor: editor.map(|editor| editor as _),
                 tools: terminal.into_iter().collect(),
+                key: None,
             })),
             None => {
                 if let Some(files) = editor {
@@ -119,8 +120,10 @@ impl SessionTask {
                 None
             }
         };
-        let events = session.subscribe(session.last_seq() + 1);
-        let transcript = SessionTranscript::new(session.workspace(), session.view(), capabilities.shows_notices());
+        let last = session.last_seq();
+        let events = session.subscribe(last + 1);
+        let mut transcript = SessionTranscript::new(session.workspace(), session.view(), capabilities.shows_notices());
+        transcript.set_row(last);
         let task = Self {
             session,
             id,
@@ -198,17 +201,23 @@ impl SessionTask {
 
     /// Answers the request that opened the session, then sends its commands: clients lose what comes before the answer.
     async fn opened(&mut self, responder: Responder, opening: Opening, left_out: Vec<String>) {
-        match opening {
-            Opening::Load => self.replay().await,
-            Opening::Resume if !self.is_greeted => self.join_answer().await,
-            Opening::New | Opening::Resume => {}
+        let mut left_out = left_out;
+        match &opening {
+            Opening::Load => self.replay(None).await,
+            Opening::Resume(Some(after)) if !self.is_greeted => {
+                self.replay(Some(after)).await;
+                // The client has them.
+                self.is_greeted = true;
+                left_out.clear();
+            }
+            Opening::Resume(_) if !self.is_greeted => self.join_answer().await,
+            Opening::New | Opening::Resume(_) => {}
         }
-        let options = self.all_options().await;
-        let result = match opening {
-            Opening::New => json!({"sessionId": self.id, "configOptions": options}),
-            Opening::Load | Opening::Resume => json!({ "configOptions": options }),
-        };
-        responder.respond(Ok(result)).await;
+        let mut result = json!({ "configOptions": self.all_options().await });
+        if opening == Opening::New {
+            result["sessionId"] = json!(self.id);
+        }
+        self.respond(responder, Ok(result)).await;
         self.commands.reset();
         self.send_commands().await;
         self.has_title = false;
@@ -269,7 +278,7 @@ impl SessionTask {
                 may_change_plan =
                     matches!(event.kind, EventKind::Message { kind: MessageKind::Tool, .. } | EventKind::ViewMoved);
                 match &event.kind {
-                    EventKind::LineEnded { line, outcome } => ended = Some((*line, outcome.clone())),
+                    EventKind::LineEnded { line, outcome } => ended = Some((*line, outcome.clone(), event.seq)),
                     EventKind::TurnEnded { outcome, .. } => {
                         let of_child = |prompt: &&mut OpenPrompt| prompt.child == Some(event.agent);
                         if let Some(prompt) = self.prompts.iter_mut().find(of_child) {
@@ -290,9 +299,16 @@ impl SessionTask {
                 if event.agent == self.transcript.view() {
                     self.read_pictures(&event).await;
                 }
-                match self.is_of_others(&event) {
+                let (seq, is_row) = (event.seq, matches!(event.kind, EventKind::Message { .. }));
+                let is_of_others = self.is_of_others(&event);
+                // The end of the line shows what a row of its own does not.
+                let is_shown_later = !is_of_others && self.is_for_the_end_of_a_line(&event);
+                match is_of_others {
                     true => drop(self.replay_row(event, None, &mut updates)),
                     false => self.transcript.event(event, self.window, &mut updates),
+                }
+                if is_row && !is_shown_later {
+                    self.transcript.set_row(seq);
                 }
             }
         }
@@ -300,7 +316,8 @@ impl SessionTask {
         if may_change_plan {
             self.send_plan().await;
         }
-        if let Some((line, outcome)) = ended {
+        if let Some((line, outcome, row)) = ended {
+            self.transcript.set_row(row);
             self.line_ended(line, &outcome).await;
         }
         if has_child_ended {
@@ -335,7 +352,11 @@ impl SessionTask {
             Ok(SideTaskEnd::OptionSet(responder, set)) => self.option_set(responder, set).await,
             Ok(SideTaskEnd::GivenUp(line)) => self.give_up(line).await,
             // The list of open questions tells the rest.
-            Ok(SideTaskEnd::Asked | SideTaskEnd::Repeated) => {}
+            Ok(SideTaskEnd::Asked) => {}
+            Ok(SideTaskEnd::Repeated(responder, reason)) => {
+                self.drain().await;
+                self.respond(responder, reason.map(StopReason::result)).await;
+            }
             // The prompt that it waited for was answered, or the question.
             Err(error) if error.is_cancelled() => {}
             Err(error) => tracing::error!("a task of session {} panicked: {error}", self.id),
@@ -359,12 +380,32 @@ impl SessionTask {
         }
     }
 
+    /// Sends updates that belong together. To a client from elsewhere, the last one has its new position: one that loses the connection
+    /// before it drops the others.
     async fn send_all(&mut self, updates: Vec<Value>) {
-        for update in updates {
-            let params = json!({"sessionId": self.id, "update": update});
+        let last = updates.len().saturating_sub(1);
+        for (at, update) in updates.into_iter().enumerate() {
+            let mut params = json!({"sessionId": self.id, "update": update});
+            match at == last {
+                true => self.add_position(&mut params),
+                false if self.remote.is_some() => update::extend(&mut params, "more", json!(true)),
+                false => {}
+            }
             if self.outbox.notify("session/update", &params).await.is_err() {
                 return;
             }
+        }
+    }
+
+    /// Answers a request about the conversation.
+    async fn respond(&mut self, responder: Responder, mut result: Result<Value, RpcError>) {
+        result.iter_mut().for_each(|result| self.add_position(result));
+        responder.respond(result).await;
+    }
+
+    fn add_position(&self, message: &mut Value) {
+        if self.remote.is_some() {
+            update::extend(message, "position", json!(self.transcript.position()));
         }
     }
 }

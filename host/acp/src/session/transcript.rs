@@ -4,15 +4,18 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use patchbay_core::{
-    AgentId, AssistantPart, AssistantRecord, CallId, Code, DeltaKind, Digest, Event, EventKind, MessageKind, Outcome,
-    SessionId, TurnCause, notification_line, text,
+    AgentId, AssistantPart, AssistantRecord, CallId, Code, DeltaKind, DeltaPosition, Digest, Event, EventKind,
+    MessageKind, Outcome, SessionId, TurnCause, notification_line, text,
 };
-use patchbay_session::{AnswerAttempt, AnswerFollower, AnswerSoFar, Followed, QueuedLine, Snapshot, StoredTurn};
+use patchbay_session::{
+    AnswerAttempt, AnswerFollower, AnswerSoFar, BrokeOff, Followed, QueuedLine, Snapshot, StoredTurn,
+};
 use serde_json::{Value, json};
 
 use super::{
     agent_cards::AgentCards,
     changes::FilesBefore,
+    position::Position,
     tool_calls::{CallInQuestion, ToolCalls},
     update::{self, CallStatus, ChunkKind, call_status, chunk},
 };
@@ -45,6 +48,8 @@ pub(super) struct SessionTranscript {
     last_message: Option<(ChunkKind, String)>,
     /// Number of messages of this front, such as outcomes of commands.
     own_messages: u64,
+    /// The number of the last row whose updates were all sent.
+    row: u64,
     /// Whether notices are updates of their own.
     shows_notices: bool,
     /// Whether a message can be sent: a prompt is open, or the conversation is replayed. Clients do not expect one between prompts.
@@ -64,6 +69,7 @@ impl SessionTranscript {
             questions_asked: 0,
             last_message: None,
             own_messages: 0,
+            row: 0,
             shows_notices,
             accepts_messages: false,
             waiting_notices: Vec::new(),
@@ -77,15 +83,38 @@ impl SessionTranscript {
         *self = Self { accepts_messages: true, waiting_notices, ..new };
     }
 
-    /// Joins the answer that the agent `view` is writing: sends the text so far. Its rows up to number `seq` were shown.
+    /// Joins the answer that the agent `view` is writing: sends its text and thinking so far, as far as the client does not have them.
+    /// The rows up to number `seq` were shown.
     pub(super) fn join(&mut self, view: AgentId, seq: u64, answer: Option<&AnswerSoFar>, out: &mut Vec<Value>) {
-        let answer = answer.map(|AnswerSoFar { turn, answer, given_up, text }| {
-            (AnswerAttempt { turn: *turn, answer: *answer, given_up: *given_up }, &**text)
-        });
-        self.answers.join(view, seq, answer);
-        if let Some((attempt, text)) = answer.filter(|(_, text)| !text.is_empty()) {
-            self.text(ChunkKind::Agent, message_of(attempt), text, out);
+        let received = self.answers.received();
+        self.answers.join(view, seq, None);
+        received.into_iter().for_each(|received| self.answers.resume(received));
+        let Some(AnswerSoFar { turn, answer, given_up, text, thinking }) = answer else { return };
+        let place = DeltaPosition { turn: *turn, answer: *answer, given_up: *given_up, ..DeltaPosition::default() };
+        let thinking = thinking.iter().map(|(index, text)| (DeltaKind::Thinking, text, *index));
+        for (block, text, index) in thinking.chain([(DeltaKind::Text, text, 0)]) {
+            let followed = self.answers.delta(block, text, DeltaPosition { index, ..place });
+            self.add(seq, followed, out);
         }
+    }
+
+    /// Continues for a client that has received everything up to `position`. Its later rows follow.
+    pub(super) fn resume(&mut self, position: &Position) {
+        self.own_messages = position.said;
+        let Some(received) = position.received(self.view()) else { return };
+        self.answers.resume(received);
+        let kind = if received.text > 0 { ChunkKind::Agent } else { ChunkKind::Thought };
+        self.last_message = Some((kind, message_of(received.attempt)));
+    }
+
+    /// Notes that the updates of all rows up to number `row` are sent.
+    pub(super) fn set_row(&mut self, row: u64) {
+        self.row = self.row.max(row);
+    }
+
+    /// Returns how far the client has received the session.
+    pub(super) fn position(&self) -> Position {
+        Position::new(self.row, self.view(), self.own_messages, self.answers.received())
     }
 
     /// Takes the skills of the session.
@@ -241,6 +270,8 @@ impl SessionTranscript {
 
     /// Ends what can still be shown as running: no agent works.
     pub(super) fn idle(&mut self, out: &mut Vec<Value>) {
+        let lost = self.answers.idle();
+        self.add(0, lost, out);
         self.push_all(out, |this, out| {
             this.cards.idle(out);
             this.calls.abandon(out);
@@ -291,20 +322,32 @@ impl SessionTranscript {
         self.say(&format!("{} waiting {were} not sent:\n\n{texts}", lines.len()), out);
     }
 
-    /// Adds a message of the user, which is stored as row `seq`.
-    pub(super) fn stored_message(&mut self, seq: u64, text: &str, out: &mut Vec<Value>) {
+    /// Adds a message of the user, which is stored as row `seq`. `key` is the one that its client sent it with.
+    pub(super) fn stored_message(&mut self, seq: u64, text: &str, key: Option<&str>, out: &mut Vec<Value>) {
         self.text(ChunkKind::User, format!("row {seq}"), text, out);
+        if let (Some(key), Some(message)) = (key, out.last_mut()) {
+            update::extend(message, "key", json!(key));
+        }
     }
 
-    /// Adds the thinking of an answer, which is stored as row `seq`. That of an answer that is received now comes in pieces.
+    /// Adds the thinking of an answer, which is stored as row `seq`, as far as the client does not have it. That of an answer that is
+    /// received now comes in pieces.
     pub(super) fn stored_thoughts(&mut self, seq: u64, answer: &AssistantRecord, out: &mut Vec<Value>) {
-        let thoughts = answer.parts.iter().filter_map(|part| match part {
-            AssistantPart::Thinking { text, .. } => Some(text::clean(text)).filter(|text| !text.trim().is_empty()),
+        let received = self.answers.received().filter(|it| it.attempt.given_up >= answer.failed_attempts.given_up);
+        let seen = received.and_then(|received| received.thinking);
+        let thoughts = (0..).zip(&answer.parts).filter_map(|(index, part)| match (part, seen) {
+            (AssistantPart::Thinking { .. }, Some((last, _))) if index < last => None,
+            (AssistantPart::Thinking { text, .. }, Some((last, end))) if index == last => {
+                text.get(usize::try_from(end).ok()?..)
+            }
+            (AssistantPart::Thinking { text, .. }, _) => Some(text.as_str()),
             _ => None,
         });
-        let thoughts = thoughts.collect::<Vec<_>>().join("\n\n");
+        let thoughts =
+            thoughts.map(text::clean).filter(|text| !text.trim().is_empty()).collect::<Vec<_>>().join("\n\n");
         if !thoughts.is_empty() {
-            self.text(ChunkKind::Thought, format!("row {seq}"), &thoughts, out);
+            let message = received.map_or_else(|| format!("row {seq}"), |received| message_of(received.attempt));
+            self.text(ChunkKind::Thought, message, &thoughts, out);
         }
     }
 
@@ -346,6 +389,9 @@ impl SessionTranscript {
     fn add(&mut self, seq: u64, Followed { broke_off, piece }: Followed<'_>, out: &mut Vec<Value>) {
         if let Some(broke_off) = broke_off {
             self.notice(&broke_off.line(), false, out);
+            if let (BrokeOff { kept: Some(kept), .. }, Some(notice)) = (broke_off, out.last_mut()) {
+                update::extend(notice, "kept", json!(kept));
+            }
         }
         if let Some(piece) = piece {
             let kind = match piece.block {

@@ -7,6 +7,11 @@ pub(super) fn chunk(kind: ChunkKind, message: &str, text: &str) -> Value {
     json!({"sessionUpdate": kind.as_str(), "messageId": message, "content": {"type": "text", "text": text}})
 }
 
+/// Adds an extension of ours to an update, or to the parameters of a notification.
+pub(super) fn extend(message: &mut Value, name: &str, value: Value) {
+    message["_meta"]["patchbay"][name] = value;
+}
+
 /// Whose message a chunk belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ChunkKind {

@@ -145,6 +145,57 @@ fn agent_that_comes_into_view_continues_where_it_was_joined() {
     assert_eq!(shown(&mut follower, &[piece(9, at(2, 4, 0), "two"), row(VIEW, 10, "One two", 0)]), "One two");
 }
 
+/// The row of an answer that a dying process has stored in part.
+fn interrupted(seq: u64, text: &str) -> Event {
+    let Event { kind: EventKind::Message { kind, content, data: Some(mut data) }, .. } = row(VIEW, seq, text, 0) else {
+        unreachable!()
+    };
+    data["interrupted"] = json!(true);
+    event(VIEW, seq, EventKind::Message { kind, content, data: Some(data) })
+}
+
+/// Wherever a front stops, another one returns the rest, from pieces that overlap and from the row.
+#[test]
+fn answer_is_resumed_at_any_byte() {
+    let (text, think) = ("One two", |offset: u64, text: &str| {
+        let at = DeltaPosition { index: 1, ..at(0, offset, 0) };
+        event(VIEW, 5, EventKind::Delta { block: DeltaKind::Thinking, text: text.to_owned(), at })
+    });
+    for end in 0..=text.len() {
+        let mut first = AnswerFollower::new(VIEW);
+        let begun = shown(&mut first, &[think(0, "Hm"), piece(5, at(0, 0, 0), &text[..end])]);
+        let received = first.received().unwrap();
+        assert_eq!((received.text, received.thinking), (end, Some((1, 2))));
+        let resumed = |events: &[Event]| {
+            let mut follower = AnswerFollower::new(VIEW);
+            follower.resume(received);
+            begun.clone() + &shown(&mut follower, events)
+        };
+        let whole = format!("Hm{text} three");
+        let row = row(VIEW, 6, "One two three", 0);
+        assert_eq!(resumed(std::slice::from_ref(&row)), whole);
+        let so_far = piece(5, at(0, 0, 0), text);
+        assert_eq!(resumed(&[think(0, "Hm"), so_far.clone(), piece(5, at(0, 7, 0), " th"), row]), whole);
+        assert_eq!(resumed(&[think(0, "Hmm."), so_far]), format!("Hm{}m.{}", &text[..end], &text[end..]));
+    }
+}
+
+#[test]
+fn text_that_a_dying_process_has_not_stored_is_reported() {
+    let kept = |events: &[Event]| {
+        let mut follower = AnswerFollower::new(VIEW);
+        follower.follow(&piece(5, at(0, 0, 0), "One two"));
+        let mut resumed = AnswerFollower::new(VIEW);
+        resumed.resume(follower.received().unwrap());
+        events.iter().find_map(|event| resumed.follow(event).broke_off.map(|broke_off| broke_off.kept))
+    };
+    assert_eq!(kept(&[interrupted(6, "One")]), Some(Some(3)));
+    assert_eq!(kept(&[interrupted(6, "One two three")]), None);
+    let said = EventKind::Message { kind: MessageKind::User, content: "Next".to_owned(), data: None };
+    assert_eq!(kept(&[event(VIEW, 6, said)]), Some(Some(0)));
+    assert_eq!(kept(&[row(VIEW, 6, "Other", 1)]), Some(None));
+}
+
 /// An answer of a session, with all attempts.
 #[derive(Clone, Debug)]
 struct Answer {

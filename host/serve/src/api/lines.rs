@@ -5,9 +5,8 @@ use std::{sync::Arc, time::Duration};
 use axum::http::StatusCode;
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use futures_util::future::BoxFuture;
-use patchbay_core::{Code, Digest, Event, EventKind, LineId, Outcome};
-use patchbay_session::{LineClient, LineInput, NewAttachment, Received, Seat};
-use patchbay_store::SentLine;
+use patchbay_core::{Code, Digest, LineId, Outcome};
+use patchbay_session::{LineClient, LineInput, NewAttachment, Seat, SentOnce};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -22,8 +21,6 @@ const KEY: &str = "idempotency-key";
 const KEY_BYTES: usize = 128;
 /// Limit of `wait`, in seconds.
 const WAIT: u64 = 600;
-/// How often the end of a line is looked for that an earlier request sent.
-const END_LOOK: Duration = Duration::from_millis(50);
 
 /// A line to send.
 #[derive(Deserialize, JsonSchema)]
@@ -54,7 +51,7 @@ pub(crate) struct AcceptedLine {
     after: Option<u64>,
     /// Whether an earlier request with the same key sent it.
     is_repeated: bool,
-    /// How it ended; null if it was not waited for, still runs, or had ended before a repeated request.
+    /// How it ended; null if it still runs, or was not waited for.
     #[schemars(with = "Option<Value>")]
     outcome: Option<Outcome>,
 }
@@ -84,12 +81,13 @@ pub(super) async fn send(state: Arc<ServeState>, call: ApiCall) -> Result<Reply,
     let input = LineInput { text, attachments, client: Some(Arc::new(client)), ..LineInput::default() };
     let key = key(&call)?;
     // On a separate task: a client that leaves must not leave a key without its line.
-    let accepting = tokio::spawn(accept(state, call, seat, input, key)).await;
+    let accepting = tokio::spawn(accept(call, seat, input, key)).await;
     let (mut accepted, ended) = accepting.map_err(|error| ApiError {
         message: error.to_string(),
         ..ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, Code::Internal)
     })??;
-    if wait > 0 {
+    // The outcome of a line that has ended needs no wait.
+    if wait > 0 || accepted.is_repeated {
         accepted.outcome = tokio::time::timeout(Duration::from_secs(wait), ended).await.ok().flatten();
     }
     Reply::with(StatusCode::ACCEPTED, &accepted)
@@ -97,41 +95,35 @@ pub(super) async fn send(state: Arc<ServeState>, call: ApiCall) -> Result<Reply,
 
 /// Submits a line, unless an earlier request with the same key did. Returns the outcome as a future.
 async fn accept(
-    state: Arc<ServeState>,
     call: ApiCall,
     seat: Seat,
     input: LineInput,
     key: Option<String>,
 ) -> Result<(AcceptedLine, BoxFuture<'static, Option<Outcome>>), ApiError> {
-    let session = Arc::clone(seat.shared().session());
-    let person = &call.token.person;
-    if let Some(key) = &key {
-        let request = Digest::of(&[&session.id().as_bytes()[..], &*call.body].concat());
-        match state.store().begin_sent_line(person, key, request).await? {
-            SentLine::New => {}
-            SentLine::Sent(line) => {
-                let repeated = AcceptedLine { line: line.to_string(), after: None, is_repeated: true, outcome: None };
-                // The seat keeps the session open.
-                return Ok((repeated, Box::pin(async move { end_of(line, &seat).await })));
-            }
-            SentLine::Other => {
-                let message = "this Idempotency-Key was sent with another line; use a new key for each line.";
-                return Err(ApiError::conflict(Code::InvalidArgs, message));
-            }
-            SentLine::Unknown => {
-                let message = "a line with this Idempotency-Key is being accepted, or the server stopped meanwhile. Look at the \
-                               session's events; send the line with a new key if it is not there.";
-                return Err(ApiError::conflict(Code::OutcomeUnknown, message));
+    let shared = Arc::clone(seat.shared());
+    let session = shared.session();
+    let (after, typed) = (session.last_seq(), input.text.clone());
+    let submitted = match key {
+        None => session.submit_input(input),
+        Some(key) => {
+            let request = Digest::of(&[&session.id().as_bytes()[..], &*call.body].concat());
+            match shared.begin_once(&call.token.person, &key, request).await? {
+                SentOnce::New(line) => line.submit(input),
+                SentOnce::Repeated(line) => {
+                    let repeated =
+                        AcceptedLine { line: line.to_string(), after: None, is_repeated: true, outcome: None };
+                    // The seat keeps the session open.
+                    let ended = async move { seat.shared().ended(&key, line).await.ok().flatten() };
+                    return Ok((repeated, Box::pin(ended)));
+                }
+                SentOnce::Other => {
+                    let message = "this Idempotency-Key was sent with another line; use a new key for each line.";
+                    return Err(ApiError::conflict(Code::InvalidArgs, message));
+                }
             }
         }
-    }
-    let after = session.last_seq();
-    let typed = input.text.clone();
-    let submitted = session.submit_input(input);
+    };
     let line = submitted.id();
-    if let Some(key) = key {
-        state.store().set_sent_line(person, &key, line).await?;
-    }
     // A message may wait for hours, and a seat would keep its session open.
     let seat = typed.starts_with('/').then_some(seat);
     let ended = tokio::spawn(async move {
@@ -143,28 +135,6 @@ async fn accept(
     });
     let accepted = AcceptedLine { line: line.to_string(), after: Some(after), is_repeated: false, outcome: None };
     Ok((accepted, Box::pin(async move { ended.await.ok() })))
-}
-
-/// Waits for the end of a line that was sent earlier. Returns `None` if it had ended before.
-async fn end_of(line: LineId, seat: &Seat) -> Option<Outcome> {
-    let session = seat.shared().session();
-    let mut events = session.subscribe(session.last_seq().saturating_add(1));
-    loop {
-        let is_open = session.is_open(line);
-        // The event follows closely on the end.
-        tokio::time::sleep(END_LOOK).await;
-        while let Some(received) = events.try_next().await.ok()? {
-            match received {
-                Received::Event(Event { kind: EventKind::LineEnded { line: ended, outcome }, .. }) if ended == line => {
-                    return Some(outcome);
-                }
-                _ => {}
-            }
-        }
-        if !is_open {
-            return None;
-        }
-    }
 }
 
 pub(super) async fn stop(state: Arc<ServeState>, call: ApiCall) -> Result<Reply, ApiError> {

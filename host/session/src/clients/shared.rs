@@ -24,7 +24,9 @@ const TOLD: usize = 64;
 
 /// A session that stays open without a client.
 pub struct SharedSession {
-    session: Arc<Session>,
+    pub(super) session: Arc<Session>,
+    /// Locked from the look-up of a key until its line is submitted.
+    pub(super) submitting: tokio::sync::Mutex<()>,
     questions: Arc<SharedQuestions>,
     clients: Mutex<SeatedClients>,
     last: AtomicU64,
@@ -73,6 +75,7 @@ impl SharedSession {
         let told = broadcast::Sender::new(TOLD);
         Arc::new(Self {
             session,
+            submitting: tokio::sync::Mutex::default(),
             questions,
             clients,
             last: AtomicU64::default(),

@@ -2,6 +2,7 @@
 //! moment. The line runs in its own task until it ends or is stopped.
 
 use std::{
+    collections::BTreeMap,
     panic::AssertUnwindSafe,
     sync::{Arc, OnceLock, atomic::AtomicBool},
 };
@@ -16,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use super::{
+    client::LineClient,
     context::{LineContext, LineEntry, stopped},
     input::{LineInput, UsedMemory},
     moves::{AfterMove, BehindMove, NotNow},
@@ -87,12 +89,17 @@ impl Session {
     /// # Panics
     /// Outside of a Tokio runtime.
     pub fn submit_input(self: &Arc<Self>, input: LineInput) -> Submitted {
-        self.receive(input, false)
+        self.receive(self.host.store.source().line_id(), input, false)
+    }
+
+    /// Like [`Session::submit_input`], for a line whose id is known already.
+    pub(crate) fn submit_as(self: &Arc<Self>, id: LineId, input: LineInput) -> Submitted {
+        self.receive(id, input, false)
     }
 
     /// Like [`Session::submit`], for a command that is also accepted while a turn runs.
     pub(crate) fn submit_during_turn(self: &Arc<Self>, command: &str) -> Submitted {
-        self.receive(command.into(), true)
+        self.receive(self.host.store.source().line_id(), command.into(), true)
     }
 
     /// Stops a line: its tool is stopped, its turn is cancelled and keeps the partial answer. The queue of its agent is then
@@ -112,9 +119,8 @@ impl Session {
         self.lines.has(line) || self.moves.has(line)
     }
 
-    fn receive(self: &Arc<Self>, input: LineInput, during_turn: bool) -> Submitted {
-        let (id, agent, typed) =
-            (self.host.store.source().line_id(), Arc::default(), TypedLine::read(&input.text, &self.snapshot()));
+    fn receive(self: &Arc<Self>, id: LineId, input: LineInput, during_turn: bool) -> Submitted {
+        let (agent, typed) = (Arc::default(), TypedLine::read(&input.text, &self.snapshot()));
         let (sender, outcome) = oneshot::channel();
         let moves = typed.built_in().is_some_and(|command| command.moves_view);
         let waits = moves || !matches!(typed.kind(), Some(CommandKind::Overtakes | CommandKind::Shows));
@@ -257,8 +263,8 @@ impl Session {
     }
 
     /// Puts the stored lines of a resumed session into the queues of their agents, which are held. Their
-    /// outcomes are published as events.
-    pub(crate) fn restore_queue(self: &Arc<Self>, rows: Vec<QueueRow>) {
+    /// outcomes are published as events. `keys` are those of lines that clients sent with one.
+    pub(crate) fn restore_queue(self: &Arc<Self>, rows: Vec<QueueRow>, keys: &BTreeMap<LineId, String>) {
         for row in rows {
             // Lines of agents that this build does not know stay in the store.
             let Some(agent) = self.agent(row.agent) else { continue };
@@ -269,6 +275,9 @@ impl Session {
             };
             let mut context = self.context(row.line, row.text, agent, state);
             (context.attachments, context.queued) = (row.attachments, AtomicBool::new(true));
+            if let Some(key) = keys.get(&row.line) {
+                context.client = Arc::new(LineClient { key: Some(key.as_str().into()), ..LineClient::default() });
+            }
             let outcome = oneshot::channel().0;
             self.start(context, LineStart { accepted, entry, outcome, delays: false, after: None, busy: None });
         }

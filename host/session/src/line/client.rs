@@ -4,6 +4,7 @@ use std::{fmt, sync::Arc};
 
 use patchbay_store::TokenRights;
 use patchbay_tools::{Editor, OutsideTools};
+use serde_json::{Value, json};
 
 /// The client that submits a line. The front of a process with one user is one as well, without an identity.
 #[derive(Clone, Default)]
@@ -14,6 +15,8 @@ pub struct LineClient {
     pub editor: Option<Arc<dyn Editor>>,
     /// The tools that the client itself offers to models and skills.
     pub tools: OutsideTools,
+    /// The key with which it sent the line; see [`SharedSession::begin_once`](crate::SharedSession::begin_once).
+    pub key: Option<Arc<str>>,
 }
 
 /// The token of a client, without its secret.
@@ -29,6 +32,14 @@ impl LineClient {
     /// Returns whether the client may answer questions, and with it set a mode that answers them.
     pub(crate) fn may_answer(&self) -> bool {
         self.identity.as_ref().is_none_or(|identity| identity.may.answers)
+    }
+
+    /// Adds the key of the line to the data of one of its rows.
+    pub(crate) fn add_key(&self, data: Option<Value>) -> Option<Value> {
+        let Some(key) = &self.key else { return data };
+        let mut data = data.filter(Value::is_object).unwrap_or_else(|| json!({}));
+        data["key"] = json!(&**key);
+        Some(data)
     }
 }
 

@@ -67,11 +67,11 @@ impl LineContext {
     pub(super) async fn commit_prepared(&self, prepare: Prepare) -> Result<Outcome, Outdated> {
         let _committing = self.session.committing.lock().await;
         let (row, settles) = (self.message(MessageKind::Command, &self.text, None), CallId::of_line(self.line));
-        let alive = self.requires_alive.clone();
+        let (alive, client) = (self.requires_alive.clone(), Arc::clone(&self.client));
         let prepare = async move {
             let prepared = prepare.await.unwrap_or_else(|refused| Prepared::shown(refused, serde_json::Value::Null));
             let Prepared { outcome, mut change, applied, .. } = prepared;
-            change.messages.push(NewMessage { data: serde_json::to_value(&outcome).ok(), ..row });
+            change.messages.push(NewMessage { data: client.add_key(serde_json::to_value(&outcome).ok()), ..row });
             change.settles.push(settles);
             change.requires_alive.extend(alive);
             Ok::<_, StoreError>((change, (outcome, applied)))

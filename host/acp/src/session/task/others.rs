@@ -7,8 +7,12 @@ use patchbay_session::{LineClient, OpenQuestion, SeatEvent};
 use tokio::task::AbortHandle;
 
 use super::{
-    super::{open_prompts::StopReason, permissions},
+    super::{
+        open_prompts::{OpenPrompt, StopReason},
+        permissions,
+    },
     SessionTask, SideTaskEnd,
+    replay::key_of,
 };
 
 /// How often joining an answer is tried again because a row was stored meanwhile. The rest of the answer then comes with its row.
@@ -77,12 +81,21 @@ impl SessionTask {
         match kind {
             MessageKind::User if event.kind.is_notification() => false,
             MessageKind::User | MessageKind::Skill | MessageKind::Capture | MessageKind::Command => {
-                let is_own = |typed: &Option<String>| {
+                let key = key_of(data.as_ref());
+                let is_own = |prompt: &&mut OpenPrompt| match &prompt.key {
+                    Some(own) => key == Some(own.as_str()),
                     // The row of `/skill` has the instructions.
-                    typed.as_ref().is_some_and(|typed| typed == content || *kind == MessageKind::Skill)
+                    None => {
+                        let is_typed = |typed: &String| typed == content || *kind == MessageKind::Skill;
+                        prompt.typed.as_ref().is_some_and(is_typed)
+                    }
                 };
-                let own = self.prompts.iter_mut().find(|prompt| is_own(&prompt.typed));
+                let own = self.prompts.iter_mut().find(is_own);
                 match own {
+                    Some(prompt) if prompt.key.is_some() => {
+                        prompt.typed = None;
+                        false
+                    }
                     Some(prompt) if *kind == MessageKind::Skill => prompt.typed.is_none(),
                     Some(prompt) => prompt.typed.take().is_none(),
                     // While this client sets an option, a command is the option's.
@@ -92,6 +105,14 @@ impl SessionTask {
             MessageKind::Notice => self.prompts.is_empty() || data.is_some(),
             MessageKind::Assistant | MessageKind::Tool | MessageKind::Compaction => false,
         }
+    }
+
+    /// Returns whether the end of an open prompt shows this row, which is not shown now.
+    pub(super) fn is_for_the_end_of_a_line(&self, event: &Event) -> bool {
+        let EventKind::Message { kind: MessageKind::Command | MessageKind::Notice, .. } = event.kind else {
+            return false;
+        };
+        event.agent == self.transcript.view() && !self.prompts.is_empty()
     }
 
     /// Returns the client whose line runs, as far as it is this one.
@@ -112,18 +133,18 @@ impl SessionTask {
             let last = self.session.last_seq();
             self.events = self.session.subscribe(last + 1);
             match self.session.agent_in_view_now().await {
-                Ok(now) if now.seq == last => return self.joined(&now).await,
+                Ok(now) if now.seq == last => return self.joined(&now, true).await,
                 Ok(_) => {}
                 Err(error) => tracing::error!("the answer of session {} cannot be joined: {error}", self.id),
             }
         }
     }
 
-    /// Shows what the agent in view is writing, and which lines wait.
-    pub(super) async fn joined(&mut self, now: &patchbay_session::AgentInView) {
+    /// Shows what the agent in view is writing, and to a new client which lines wait.
+    pub(super) async fn joined(&mut self, now: &patchbay_session::AgentInView, is_new: bool) {
         let mut updates = Vec::new();
         self.transcript.join(now.id, now.seq, now.answer.as_ref(), &mut updates);
-        for line in self.session.queue().lines {
+        for line in self.session.queue().lines.into_iter().filter(|_| is_new) {
             let text = patchbay_core::text::excerpt(&line.text, 200);
             self.transcript.notice(&format!("A line waits: {text}"), false, &mut updates);
         }

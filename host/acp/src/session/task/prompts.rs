@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use patchbay_core::{Code, Digest, LineId, Outcome, PrincipalId};
-use patchbay_store::{SentLine, StoreError};
+use patchbay_session::SentOnce;
 
 use super::{
     super::open_prompts::{AbortOnDrop, OpenPrompt, StopReason},
@@ -19,17 +19,22 @@ impl SessionTask {
             Ok(input) => input,
             Err(outcome) => return self.refuse(responder, &outcome).await,
         };
-        if let Some(key) = &key {
-            match self.begin_keyed(key, &input.text).await {
-                Ok(SentLine::New) => {}
-                Ok(SentLine::Sent(_)) => return self.answer_when_idle(responder),
-                Ok(SentLine::Other | SentLine::Unknown) => {
-                    let message = "whether this prompt was accepted before is not known; look at the conversation, and send it again if it is not there.";
-                    return responder.respond(Err(RpcError::of_host(Code::OutcomeUnknown, message))).await;
+        let shared = Arc::clone(self.seat.shared());
+        let once = match &key {
+            None => None,
+            Some(key) => {
+                let request = Digest::of(format!("{}\n{}", self.session.id(), input.text).as_bytes());
+                match shared.begin_once(&PrincipalId::LOCAL, key, request).await {
+                    Ok(SentOnce::New(line)) => Some(line),
+                    Ok(SentOnce::Repeated(line)) => return self.repeat(responder, key.clone(), line),
+                    Ok(SentOnce::Other) => {
+                        let message = "this key was sent with another prompt; use a new key for each prompt.";
+                        return responder.respond(Err(RpcError::of_host(Code::InvalidArgs, message))).await;
+                    }
+                    Err(error) => return responder.respond(Err(RpcError::of_host(error.code(), error))).await,
                 }
-                Err(error) => return responder.respond(Err(RpcError::of_host(error.code(), error))).await,
             }
-        }
+        };
         input.client = self.remote.clone();
         self.transcript.set_skills(self.session.snapshot());
         self.window = self.session.model_in_use().await.map_or(0, |model| model.window);
@@ -46,13 +51,11 @@ impl SessionTask {
             self.send_all(updates).await;
         }
         let (is_command, typed) = (input.text.starts_with('/'), Some(input.text.clone()));
-        let submitted = self.session.submit_input(input);
+        let submitted = match once {
+            Some(once) => once.submit(input),
+            None => self.session.submit_input(input),
+        };
         let line = submitted.id();
-        if let Some(key) = key
-            && let Err(error) = self.session.store().set_sent_line(&PrincipalId::LOCAL, &key, line).await
-        {
-            tracing::error!("the key of a prompt could not be stored: {error}");
-        }
         let given_up = responder.cancelled().clone();
         let watch = AbortOnDrop(self.side_tasks.spawn(async move {
             given_up.cancelled().await;
@@ -63,6 +66,7 @@ impl SessionTask {
             line,
             submitted,
             typed,
+            key,
             is_command,
             reason: None,
             has_ended: false,
@@ -74,19 +78,26 @@ impl SessionTask {
         self.answer_cancelled().await;
     }
 
-    /// Looks up the key of a prompt, which a client sends again after its connection was lost.
-    async fn begin_keyed(&mut self, key: &str, text: &str) -> Result<SentLine, StoreError> {
-        let request = Digest::of(format!("{}\n{text}", self.session.id()).as_bytes());
-        self.session.store().begin_sent_line(&PrincipalId::LOCAL, key, request).await
-    }
-
-    /// Answers a prompt that was sent again: when everything has ended that the first one began.
-    fn answer_when_idle(&mut self, responder: Responder) {
-        let session = Arc::clone(&self.session);
+    /// Answers a prompt that a client sends again after its connection was lost, when everything has ended that the first one began.
+    fn repeat(&mut self, responder: Responder, key: String, line: LineId) {
+        let (session, shared) = (Arc::clone(&self.session), Arc::clone(self.seat.shared()));
         self.side_tasks.spawn(async move {
-            session.wait_idle().await;
-            responder.respond(Ok(StopReason::EndTurn.result())).await;
-            SideTaskEnd::Repeated
+            let given_up = responder.cancelled().clone();
+            let ended = async {
+                session.wait_idle().await;
+                shared.ended(&key, line).await
+            };
+            let reason = match given_up.run_until_cancelled(ended).await {
+                Some(Ok(outcome)) => Ok(outcome.map_or(StopReason::EndTurn, |outcome| StopReason::of(&outcome))),
+                Some(Err(error)) => Err(RpcError::of_host(error.code(), error)),
+                None => {
+                    if session.take_back(line).await.is_none() {
+                        session.stop(line);
+                    }
+                    Err(RpcError::cancelled())
+                }
+            };
+            SideTaskEnd::Repeated(responder, reason)
         });
     }
 
@@ -120,7 +131,8 @@ impl SessionTask {
 
     async fn answer_at(&mut self, at: usize) {
         if let Some(prompt) = self.prompts.remove(at) {
-            prompt.answer().await;
+            let (responder, result) = prompt.into_answer();
+            self.respond(responder, result).await;
         }
     }
 
@@ -136,7 +148,7 @@ impl SessionTask {
             self.transcript.prompts_ended();
         }
         self.send_all(updates).await;
-        responder.respond(Ok(StopReason::EndTurn.result())).await;
+        self.respond(responder, Ok(StopReason::EndTurn.result())).await;
     }
 
     /// Stops everything that runs and takes back what waits. Prompts are answered when all agents are idle.
@@ -235,8 +247,8 @@ impl SessionTask {
 
     pub(super) async fn answer_all(&mut self) {
         self.transcript.prompts_ended();
-        for prompt in std::mem::take(&mut self.prompts) {
-            prompt.answer().await;
+        while !self.prompts.is_empty() {
+            self.answer_at(0).await;
         }
     }
 }

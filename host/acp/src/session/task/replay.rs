@@ -1,11 +1,11 @@
-//! The stored session, for a client that loads it: the conversation of the agent in view, including inherited rows, and
-//! a card for each turn of another agent.
+//! The stored session, for a client that loads it or continues: the conversation of the agent in view, including inherited rows,
+//! and a card for each turn of another agent.
 
 use patchbay_core::{Attachment, Code, Event, EventKind, MessageKind, Outcome};
 use patchbay_session::{Received, ViewRows};
 use serde_json::Value;
 
-use super::SessionTask;
+use super::{super::position::Position, SessionTask};
 
 /// The part of a command's row that clients show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +19,8 @@ enum ShownCommand {
 }
 
 impl SessionTask {
-    pub(super) async fn replay(&mut self) {
+    /// Sends the session, or the part of it that follows `after`. The rows before are worked out as well: later ones refer to them.
+    pub(super) async fn replay(&mut self, after: Option<&Position>) {
         self.events = self.session.subscribe(1);
         let joined = match self.remote.is_some() && self.session.is_answering() {
             true => self.session.agent_in_view_now().await.ok(),
@@ -34,23 +35,34 @@ impl SessionTask {
             tracing::error!("the conversation of session {} cannot be read: {error}", self.id);
             ViewRows::default()
         });
-        let (mut read, mut last_notice) = (0, None);
+        let (mut read, mut last_notice, mut resuming) = (0, None, after);
         while read < last {
             let received = self.events.try_next().await;
             let Some(Received::Event(event)) = self.readable(received) else { break };
             read = event.seq;
+            if let Some(after) = resuming.take_if(|after| after.row < read) {
+                self.transcript.resume(after);
+            }
             let mut updates = Vec::new();
             match rows.has(&event) {
                 true => {
-                    self.read_pictures(&event).await;
+                    if resuming.is_none() {
+                        self.read_pictures(&event).await;
+                    }
                     last_notice = self.replay_row(event, last_notice, &mut updates);
                 }
                 false => self.replay_row_of_other(event, &mut updates).await,
             }
-            self.send_all(updates).await;
+            self.transcript.set_row(read);
+            if resuming.is_none() {
+                self.send_all(updates).await;
+            }
+        }
+        if let Some(after) = resuming {
+            self.transcript.resume(after);
         }
         if let Some(joined) = joined {
-            self.joined(&joined).await;
+            self.joined(&joined, after.is_none()).await;
         }
         let mut updates = Vec::new();
         self.transcript.replayed(!self.prompts.is_empty(), &mut updates);
@@ -79,14 +91,14 @@ impl SessionTask {
                 let text = if *kind == MessageKind::Skill { skill_line(data.as_ref()) } else { content.clone() };
                 let lines = std::iter::once(text).filter(|text| !text.trim().is_empty());
                 let lines: Vec<String> = lines.chain(files.iter().map(Attachment::placeholder)).collect();
-                self.transcript.stored_message(event.seq, &lines.join("\n"), updates);
+                self.transcript.stored_message(event.seq, &lines.join("\n"), key_of(data.as_ref()), updates);
             }
             MessageKind::Command => {
                 let outcome = data.as_ref().and_then(|data| serde_json::from_value::<Outcome>(data.clone()).ok());
                 let shown =
                     outcome.as_ref().map_or(ShownCommand::Whole, |outcome| of_command(outcome, last_notice.as_deref()));
                 if shown == ShownCommand::Whole {
-                    self.transcript.stored_message(event.seq, content, updates);
+                    self.transcript.stored_message(event.seq, content, key_of(data.as_ref()), updates);
                 }
                 if let Some(outcome) = outcome.filter(|_| shown != ShownCommand::Nothing) {
                     self.transcript.outcome(&outcome, updates);
@@ -121,6 +133,11 @@ impl SessionTask {
             None => self.transcript.event(event, self.window, updates),
         }
     }
+}
+
+/// Returns the key with which the client sent the line of a row.
+pub(super) fn key_of(data: Option<&Value>) -> Option<&str> {
+    data?.get("key")?.as_str()
 }
 
 /// Returns the line that added the instructions of a skill, with the input if the row has it.

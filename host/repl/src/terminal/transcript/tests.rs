@@ -290,7 +290,13 @@ fn in_view(seq: u64, answer: Option<&str>) -> AgentInView {
         context_tokens: Some(7),
         unread: 0,
         tasks: Vec::new(),
-        answer: answer.map(|text| AnswerSoFar { turn: 5, answer: 1, given_up: 0, text: text.to_owned() }),
+        answer: answer.map(|text| AnswerSoFar {
+            turn: 5,
+            answer: 1,
+            given_up: 0,
+            text: text.to_owned(),
+            thinking: Vec::new(),
+        }),
     }
 }
 

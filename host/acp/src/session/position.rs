@@ -1,0 +1,49 @@
+//! How far a client has received a session. The server sends it with each update, and a client that connects again gives it back to
+//! receive the rest. Clients keep it as it is.
+
+use patchbay_core::AgentId;
+use patchbay_session::{AnswerAttempt, AnswerReceived};
+use serde::{Deserialize, Serialize};
+
+/// A position in the updates of a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Position {
+    /// The number of the last row whose updates were all sent.
+    pub(super) row: u64,
+    /// The agent in view.
+    pub(super) agent: AgentId,
+    /// Number of messages that are not of the conversation, such as outcomes of commands. Their ids are not used again.
+    pub(super) said: u64,
+    /// How much was sent of the answer that the agent is writing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    answer: Option<PositionInAnswer>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct PositionInAnswer {
+    turn: u64,
+    answer: u32,
+    given_up: u32,
+    /// Bytes of its text.
+    text: u64,
+    /// The block of thinking that came last, and how many of its bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    thinking: Option<(u32, u64)>,
+}
+
+impl Position {
+    pub(super) fn new(row: u64, agent: AgentId, said: u64, received: Option<AnswerReceived>) -> Self {
+        let answer = received.map(|AnswerReceived { attempt, text, thinking }| {
+            let AnswerAttempt { turn, answer, given_up } = attempt;
+            PositionInAnswer { turn, answer, given_up, text: text as u64, thinking }
+        });
+        Self { row, agent, said, answer }
+    }
+
+    /// Returns how much was sent of the answer of `view`.
+    pub(super) fn received(&self, view: AgentId) -> Option<AnswerReceived> {
+        let PositionInAnswer { turn, answer, given_up, text, thinking } = self.answer.filter(|_| self.agent == view)?;
+        let attempt = AnswerAttempt { turn, answer, given_up };
+        Some(AnswerReceived { attempt, text: usize::try_from(text).ok()?, thinking })
+    }
+}

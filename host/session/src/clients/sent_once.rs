@@ -1,0 +1,150 @@
+//! Lines that a client sends with a key. Each runs once, however often it is sent, also if the connection or the process ended before
+//! the client had a response. The key is kept with the id of the line before it is submitted, and the line's rows have the key:
+//! a line that is not open and has no row has done nothing, and runs when it is sent again.
+
+use std::{sync::Arc, time::Duration};
+
+use patchbay_agent::INTERRUPTED;
+use patchbay_core::{
+    AssistantRecord, CallId, Code, Digest, LineId, MessageKind, Outcome, PrincipalId, Status, TurnData, TurnState,
+};
+use patchbay_store::{MessageRow, SentLine, StoreError};
+use serde::Deserialize as _;
+use tokio::{sync::MutexGuard, time::sleep};
+
+use super::SharedSession;
+use crate::{LineClient, LineInput, Submitted};
+
+/// How often the end of a line is looked for that was sent before.
+const END_LOOK: Duration = Duration::from_millis(50);
+/// Rows of a turn that are searched for how it ended.
+const TURN_ROWS: u32 = 10_000;
+
+/// A key that was looked up.
+pub enum SentOnce<'a> {
+    /// The line has not run.
+    New(OnceLine<'a>),
+    /// The line was submitted before, and is this one.
+    Repeated(LineId),
+    /// The key was sent with another line.
+    Other,
+}
+
+/// A line to submit. Lines with other keys wait meanwhile.
+pub struct OnceLine<'a> {
+    shared: &'a SharedSession,
+    key: Arc<str>,
+    line: LineId,
+    _order: MutexGuard<'a, ()>,
+}
+
+impl OnceLine<'_> {
+    /// Submits the line.
+    pub fn submit(self, input: LineInput) -> Submitted {
+        let client = input.client.map_or_else(LineClient::default, |client| LineClient::clone(&client));
+        let client = Some(Arc::new(LineClient { key: Some(self.key), ..client }));
+        self.shared.session.submit_as(self.line, LineInput { client, ..input })
+    }
+}
+
+impl SharedSession {
+    /// Looks up the key of a line of `person`. `request` is the digest of everything that makes the line, and of the session.
+    ///
+    /// # Errors
+    /// The store could not be read or written.
+    pub async fn begin_once(
+        &self,
+        person: &PrincipalId,
+        key: &str,
+        request: Digest,
+    ) -> Result<SentOnce<'_>, StoreError> {
+        let order = self.submitting.lock().await;
+        let store = self.session.store();
+        let new = store.source().line_id();
+        let line = match store.begin_sent_line(person, key, request, new).await? {
+            SentLine::New => new,
+            SentLine::Other => return Ok(SentOnce::Other),
+            SentLine::Sent(line) if self.has_run(key, line).await? => return Ok(SentOnce::Repeated(line)),
+            SentLine::Sent(line) => line,
+        };
+        Ok(SentOnce::New(OnceLine { shared: self, key: key.into(), line, _order: order }))
+    }
+
+    async fn has_run(&self, key: &str, line: LineId) -> Result<bool, StoreError> {
+        if self.session.is_open(line) {
+            // It may wait since an earlier process, or since a turn failed. Sending it again asks for it.
+            self.session.release_queue();
+            return Ok(true);
+        }
+        let store = self.session.store();
+        Ok(!store.rows_of_key(self.session.id(), key).await?.is_empty()
+            || store.has_call(CallId::of_line(line)).await?)
+    }
+
+    /// Waits for the end of a line that was sent with a key, and returns how it ended, from its rows; `None` if they do not tell.
+    ///
+    /// # Errors
+    /// The store could not be read or written.
+    pub async fn ended(&self, key: &str, line: LineId) -> Result<Option<Outcome>, StoreError> {
+        while self.session.is_open(line) {
+            sleep(END_LOOK).await;
+        }
+        let (store, session) = (self.session.store(), self.session.id());
+        let rows = store.rows_of_key(session, key).await?;
+        let command = rows.iter().rfind(|row| row.kind == MessageKind::Command);
+        let outcome = command.and_then(|row| Outcome::deserialize(row.data.as_ref()?).ok());
+        // The answer to a command is a row of its own.
+        let is_whole = |outcome: &Outcome| outcome.code != Code::Answered;
+        match (rows.first(), outcome) {
+            (_, Some(outcome)) if is_whole(&outcome) => Ok(Some(outcome)),
+            (Some(first), outcome) => match self.turn_outcome(first).await? {
+                Some(turn) => {
+                    Ok(Some(outcome.map_or(turn.clone(), |outcome| Outcome { message: turn.message, ..outcome })))
+                }
+                None => Ok(outcome),
+            },
+            (None, _) if store.has_call(CallId::of_line(line)).await? => {
+                let message =
+                    "the server stopped during this command, after it had begun an effect; look at what it did.";
+                Ok(Some(Outcome::error(Code::OutcomeUnknown, message)))
+            }
+            (None, _) => Ok(None),
+        }
+    }
+
+    /// Returns how the turn of a message ended; `None` if it runs, or if the row began and joined none.
+    async fn turn_outcome(&self, message: &MessageRow) -> Result<Option<Outcome>, StoreError> {
+        let (store, session) = (self.session.store(), self.session.id());
+        let joined = message.data.as_ref().and_then(|data| data["joined"].as_u64());
+        let Some((turn, code)) = store.turn(session, joined.unwrap_or(message.seq)).await? else { return Ok(None) };
+        let rows = store.messages_of(session, message.agent, turn.began + 1..=u64::MAX, TURN_ROWS).await?;
+        let begins = |row: &&MessageRow| {
+            let is_message = matches!(row.kind, MessageKind::User | MessageKind::Skill);
+            is_message && row.data.as_ref().is_none_or(|data| data["joined"].is_null())
+        };
+        let rows: Vec<MessageRow> = rows.iter().take_while(|row| !begins(row)).cloned().collect();
+        let last = |kind| rows.iter().rfind(|row| row.kind == kind);
+        Ok(match (turn.state, code) {
+            (TurnState::Waiting | TurnState::Running, _) => None,
+            (TurnState::Interrupted, Some(code)) if code == Code::TurnInterrupted => {
+                Some(Outcome::error(code, INTERRUPTED))
+            }
+            (_, None | Some(Code::Answered)) => last(MessageKind::Assistant).map(answered),
+            (_, Some(code)) => {
+                let line = last(MessageKind::Notice).map(|row| row.content.clone()).unwrap_or_default();
+                Some(Outcome::from_line(Status::Error, code, &line))
+            }
+        })
+    }
+}
+
+/// Returns the outcome of a turn that ended with this answer.
+fn answered(row: &MessageRow) -> Outcome {
+    let outcome = Outcome::ok(Code::Answered, row.content.clone());
+    match row.data.as_ref().and_then(|data| AssistantRecord::deserialize(data).ok()) {
+        Some(AssistantRecord { model, provider, stop, .. }) => {
+            outcome.with_data(TurnData { model: Some(model), provider: Some(provider), stop, ..TurnData::default() })
+        }
+        None => outcome,
+    }
+}
