@@ -27,7 +27,7 @@ fn greeter(version: &str, answer: &str, capabilities: &str) -> Vec<u8> {
     Guest::answering(answer).packaged(&skill_md)
 }
 
-fn succeed(patchbay: &Patchbay, arguments: &[&str]) -> String {
+pub fn succeed(patchbay: &Patchbay, arguments: &[&str]) -> String {
     let ran = plugin(patchbay, arguments);
     assert_eq!(ran.code, Some(0), "{arguments:?}: {}{}", ran.out, ran.err);
     ran.out
@@ -43,7 +43,7 @@ fn refused(patchbay: &Patchbay, arguments: &[&str], exit: i32, code: &str) -> Ra
 }
 
 /// Writes an Agent Plugin with these files besides its manifest.
-fn agent_plugin(patchbay: &Patchbay, folder: &str, version: &str, files: &[(&str, &[u8])]) {
+pub fn agent_plugin(patchbay: &Patchbay, folder: &str, version: &str, files: &[(&str, &[u8])]) {
     let manifest = format!(
         r#"{{"$schema": "https://agent-plugins.org/schemas/1.0.0/plugin.schema.json", "name": "tools", "version": "{version}"}}"#
     );
@@ -54,7 +54,7 @@ fn agent_plugin(patchbay: &Patchbay, folder: &str, version: &str, files: &[(&str
 }
 
 /// Returns the only installed copy of a package.
-fn copy(patchbay: &Patchbay, package: &str) -> PathBuf {
+pub fn copy(patchbay: &Patchbay, package: &str) -> PathBuf {
     let entries = fs::read_dir(patchbay.home().join("data/packages").join(package)).unwrap();
     let folders: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()).collect();
     assert_eq!(folders.len(), 1, "{folders:?}");
@@ -62,12 +62,12 @@ fn copy(patchbay: &Patchbay, package: &str) -> PathBuf {
 }
 
 /// Writes into a read-only file of a copy.
-fn overwrite(path: &Path, contents: &[u8]) {
+pub fn overwrite(path: &Path, contents: &[u8]) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o644)).unwrap();
     fs::write(path, contents).unwrap();
 }
 
-const HELLO: &[u8] = b"---\nsummary: Says hello\n---\nSay hello.\n";
+pub const HELLO: &[u8] = b"---\nsummary: Says hello\n---\nSay hello.\n";
 
 #[test]
 fn changed_byte_anywhere_leaves_the_package_out() {
@@ -245,7 +245,7 @@ fn difference_shows_tools_text_servers_and_invisible_characters() {
     for line in [
         "tools: 1.0.0 to 1.1.0\n",
         "skill more: new\n",
-        "server docs is changed: uvx 'a b'\n",
+        "server docs is changed: uvx 'a b' (fetches its code at each start)\n",
         "instructions of hello: +1 −1\n",
         "  - Say hello.\n",
         "\\u{202e}hello\\u{200b}",
@@ -514,7 +514,9 @@ fn no_program_of_a_package_runs() {
     };
     write("1.0.0");
     let added = succeed(&patchbay, &["add", "tools", "--yes"]);
-    for line in ["server run: ./bin/run\n  not used: ", " 'hooks/' is not used"] {
+    for line in
+        ["server run: ./bin/run\n  off until you allow it: patchbay plugin allow tools run\n", " 'hooks/' is not used"]
+    {
         assert!(added.contains(line), "{line}: {added}");
     }
     patchbay.exec(&["/reload_skills", "/skill hello", "say hello"]);

@@ -16,9 +16,9 @@ pub(crate) use authority::{GrantCommand, GrantTarget, PolicyCommand, TrustComman
 pub(crate) use exec::{Exec, is_standard_input};
 pub(crate) use mcp::{ConnectArguments, McpCommand, ServeMcp};
 pub(crate) use plugins::{
-    NewPlugin, PluginAdd, PluginBuild, PluginCall, PluginDev, PluginDiff, PluginExport, PluginKindArgument, PluginList,
-    PluginPush, PluginRemove, PluginSums, PluginSync, PluginTest, PluginUpdate, PluginVerify, RegistrySignIn,
-    ToolsCommand,
+    NewPlugin, PluginAdd, PluginAllow, PluginBuild, PluginCall, PluginDeny, PluginDev, PluginDiff, PluginExport,
+    PluginKindArgument, PluginList, PluginPush, PluginRemove, PluginSums, PluginSync, PluginTest, PluginUpdate,
+    PluginVerify, RegistrySignIn, ToolsCommand,
 };
 pub(crate) use recordings::{CallFixture, FixtureOptions, JournalCommand, SessionFixtures};
 pub(crate) use token::TokenCommand;
@@ -159,8 +159,8 @@ pub(crate) enum Command {
     /// Each connection gets its own session. Calls run in the sandbox, with the usual grants, limits and journal. No user can be
     /// asked, so a denied call names the command that grants the missing capability.
     ///
-    /// In the other direction, models can call the tools of MCP servers that [mcp.NAME] in config.toml configures: see 'list' and
-    /// 'check'.
+    /// In the other direction, models can call the tools of MCP servers that [mcp.NAME] in config.toml configures, and of servers of
+    /// packages that you allow: see 'list' and 'check'.
     #[command(args_conflicts_with_subcommands = true)]
     #[command(after_help = "Example, for a client that reads JSON:\n  \
         {\"mcpServers\": {\"patchbay\": {\"command\": \"patchbay\", \"args\": [\"mcp\", \"--workspace\", \"/home/ada/project\"]}}}")]
@@ -329,6 +329,8 @@ pub(crate) enum Plugin {
     Update(PluginUpdate),
     Diff(PluginDiff),
     Remove(PluginRemove),
+    Allow(PluginAllow),
+    Deny(PluginDeny),
     Verify(PluginVerify),
     Sums(PluginSums),
     Sync(PluginSync),

@@ -142,7 +142,7 @@ fn run(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> Result<ExitCo
             let home = HomeDirs::find()?;
             let config = config::read(&home.paths.config)?;
             end_on_signal();
-            runtime.block_on(mcp_servers::run(command, config, |config| {
+            runtime.block_on(mcp_servers::run(command, &home, config, |config| {
                 log::start(&home.paths.state)?;
                 Ok(Host::open(host_config(&home, config, Unobserved)?)?)
             }))

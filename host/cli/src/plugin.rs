@@ -2,6 +2,7 @@
 
 mod add;
 mod agent_plugin;
+mod allow;
 mod authoring;
 mod bench;
 mod call;
@@ -38,6 +39,8 @@ use crate::{
     out::say,
 };
 
+pub(crate) use packages::installed_servers;
+
 /// The most lines of a log that are printed at once.
 const LOG_LINES: usize = 100_000;
 
@@ -54,6 +57,8 @@ pub(crate) async fn run(command: Plugin) -> Result<ExitCode, CliError> {
         Plugin::Update(arguments) => update::run(&arguments).await,
         Plugin::Diff(arguments) => update::diff(&arguments).await,
         Plugin::Remove(arguments) => remove::run(&arguments).await,
+        Plugin::Allow(arguments) => allow::allow(&arguments).await,
+        Plugin::Deny(arguments) => allow::deny(&arguments).await,
         Plugin::Verify(arguments) => sync::verify(&arguments.names, arguments.json),
         Plugin::Sums(arguments) => sync::sums(&arguments.path),
         Plugin::Sync(arguments) => sync::run(&arguments).await,

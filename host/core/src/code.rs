@@ -206,6 +206,7 @@ codes! {
         PackageNotFound = "package_not_found", "No package of this name is installed.";
         PackageOlder = "package_older", "The version found is lower than the installed version, or is not the one that `--to` names.";
         PackageAsksMore = "package_asks_more", "`--yes` does not accept a version that asks for more.";
+        NameTaken = "name_taken", "`plugin allow`: another MCP server has the name.";
         PackagesBusy = "packages_busy", "Another `patchbay plugin` command is changing the packages.";
         NotConfirmed = "not_confirmed", "The question was answered with no, or no terminal could answer it; nothing was changed.";
         DownloadFailed = "download_failed", "A package could not be downloaded; the message says why.";
@@ -237,7 +238,7 @@ codes! {
         SessionClosed = "session_closed", "The session was closed before the line.";
         FolderUnusable = "folder_unusable", "A folder or file that Patchbay needs cannot be used.";
         ConfigInvalid = "config_invalid", "`config.toml` is invalid.";
-        McpServerNotFound = "mcp_server_not_found", "`config.toml` has no MCP server of that name.";
+        McpServerNotFound = "mcp_server_not_found", "Neither `config.toml` nor an installed package has an MCP server of that name.";
         PortUnusable = "port_unusable", "`patchbay mcp --http` or `patchbay serve` cannot listen on the port.";
         ServerUnreachable = "server_unreachable", "`patchbay acp --connect` has no connection to the server.";
         ServerRefused = "server_refused", "`patchbay acp --connect`: the server refuses the token, the workspace or the connection.";

@@ -6,6 +6,7 @@
 //! - [`StagedPackage`]: a complete copy that is not installed yet. It is inspected, shown and then renamed, so that exactly the
 //!   shown bytes are installed.
 //! - [`PackageReport`]: the content of a copy as the user is asked about it. [`PackageDiff`] compares two.
+//! - [`InstalledServer`]: an MCP server that an installed package declares, with the operator's decision about it.
 //! - [`verify`] compares installed files with the lock. [`SyncPlan`] makes a home equal to another lock.
 
 mod diff;
@@ -13,6 +14,7 @@ mod error;
 mod files;
 mod held;
 mod report;
+mod servers;
 mod source;
 mod staged;
 mod sync;
@@ -21,7 +23,8 @@ mod verify;
 pub use diff::PackageDiff;
 pub use error::PackageError;
 pub use held::{HeldPackages, Packages, grants_of_removed, moved_grants};
-pub use report::{LeftOut, PackageReport, SkillReport, report};
+pub use report::{LeftOut, PackageReport, SkillReport, report, server_line};
+pub use servers::{InstalledServer, ServerDecision};
 pub use source::{PackageSource, SourceForm, find_source};
 pub use staged::StagedPackage;
 pub use sync::{SyncPlan, SyncStep, export, renames};

@@ -40,18 +40,18 @@ pub(crate) struct ServeMcp {
 
 #[derive(Subcommand)]
 pub(crate) enum McpCommand {
-    /// List the MCP servers of config.toml, without starting them
+    /// List the MCP servers of config.toml and of packages, without starting them
     List {
         /// Print one JSON object a line
         #[arg(long)]
         json: bool,
     },
-    /// Start an MCP server of config.toml, list its tools with your decision about each, and stop it
+    /// Start an MCP server, list its tools with your decision about each, and stop it
     #[command(after_help = "Exit code 0: the server responded; 1: it did not.")]
     Check {
-        /// The name of the server, as in [mcp.NAME]
-        #[arg(value_name = "NAME")]
-        name: Name,
+        /// The name of the server, as in [mcp.NAME], or an allowed server of a package
+        #[arg(value_name = "NAME|PACKAGE/SERVER")]
+        name: String,
         /// The workspace of the session [default: the current folder]
         #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
         workspace: Option<PathBuf>,

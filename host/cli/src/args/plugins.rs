@@ -4,7 +4,7 @@ use std::{path::PathBuf, str::FromStr};
 
 use clap::{Args, Subcommand, ValueHint};
 use patchbay_core::{Digest, DigestError, Name, PackageName};
-use patchbay_egress::Origin;
+use patchbay_egress::{Origin, is_variable};
 use patchbay_plugin::{Language, RegistryAddress};
 use patchbay_policy::Capability;
 use patchbay_skill::Fingerprint;
@@ -221,9 +221,59 @@ pub(crate) struct PluginRemove {
     /// The package, or the skill in your folder of skills
     #[arg(value_name = "NAME")]
     pub(crate) name: PackageName,
-    /// Also delete what its skills have stored
+    /// Also delete what its skills and servers have stored
     #[arg(long)]
     pub(crate) data: bool,
+}
+
+/// Allow an MCP server of an installed package
+///
+/// It shows the server's whole command or address, then asks you. Models can then call its tools, named mcp__NAME__TOOL; you are asked about
+/// each call of a tool that the server does not mark as read-only. If an update changes the server's entry, the server is off again.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    patchbay plugin allow tools docs\n  \
+    patchbay plugin allow tools github --as work --env GITHUB_TOKEN\n\n\
+    Exit code 0: the server is allowed; 1: it cannot be; 2: you did not agree.")]
+pub(crate) struct PluginAllow {
+    /// The package
+    #[arg(value_name = "PACKAGE")]
+    pub(crate) package: PackageName,
+    /// The server, as 'plugin list' shows it
+    #[arg(value_name = "SERVER")]
+    pub(crate) server: String,
+    /// The name of the server in the names of its tools [default: its own]
+    #[arg(long = "as", value_name = "NAME")]
+    pub(crate) name: Option<Name>,
+    /// Pass this variable of your environment to the program; may be given several times
+    #[arg(long, value_name = "VAR", value_parser = variable)]
+    pub(crate) env: Vec<String>,
+    /// Send this credential of config.toml to the server's URL, as Authorization: Bearer
+    #[arg(long, value_name = "NAME")]
+    pub(crate) credential: Option<Name>,
+    /// Do not ask
+    #[arg(long)]
+    pub(crate) yes: bool,
+}
+
+/// Parses the name of a variable that a program may get.
+fn variable(text: &str) -> Result<String, &'static str> {
+    match text {
+        "PLUGIN_ROOT" | "PLUGIN_DATA" => Err("Patchbay sets it"),
+        text if is_variable(text) => Ok(text.to_owned()),
+        _ => Err("name a variable without its value, such as GITHUB_TOKEN"),
+    }
+}
+
+/// Turn an MCP server of a package off
+#[derive(Args)]
+pub(crate) struct PluginDeny {
+    /// The package
+    #[arg(value_name = "PACKAGE")]
+    pub(crate) package: PackageName,
+    /// The server, as 'plugin list' shows it
+    #[arg(value_name = "SERVER")]
+    pub(crate) server: String,
 }
 
 /// Publish a component as one version in an OCI registry

@@ -3,6 +3,7 @@
 use std::{path::Path, process::ExitCode, sync::Arc};
 
 use patchbay_core::{Digest, text};
+use patchbay_plugin::package::InstalledServer;
 use patchbay_policy::{CapabilityState, Root};
 use patchbay_provider::{ProviderSource, ProviderStatus};
 use patchbay_session::{Host, InstalledSkill, InstalledSkills};
@@ -29,6 +30,8 @@ pub(crate) async fn run(list: &PluginList) -> Result<ExitCode, CliError> {
     }
     // An invalid lock is among the problems below.
     let installed = packages.read().unwrap_or_default();
+    let allowances = host.store().server_allowances().await?;
+    let servers = |package: &LockedPackage| InstalledServer::of_package(&packages, package, &allowances);
     let workspace = list.workspace.as_deref().unwrap_or(Path::new("."));
     let InstalledSkills { skills, diagnostics } = host.installed_skills(workspace).await?;
     let providers = host.providers().list().await;
@@ -36,7 +39,7 @@ pub(crate) async fn run(list: &PluginList) -> Result<ExitCode, CliError> {
         for value in installed
             .packages()
             .iter()
-            .map(package_json)
+            .map(|package| package_json(package, &servers(package)))
             .chain(skills.iter().map(skill_json))
             .chain(providers.iter().map(provider_json))
         {
@@ -48,7 +51,10 @@ pub(crate) async fn run(list: &PluginList) -> Result<ExitCode, CliError> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    installed.packages().iter().for_each(print_package);
+    for package in installed.packages() {
+        print_package(package);
+        servers(package).iter().for_each(|server| say!("  {server}"));
+    }
     for skill in &skills {
         print_skill(skill);
     }
@@ -63,21 +69,20 @@ pub(crate) async fn run(list: &PluginList) -> Result<ExitCode, CliError> {
 }
 
 fn print_package(package: &LockedPackage) {
-    let LockedPackage { name, version, digest, from, updated, skills, servers, .. } = package;
+    let LockedPackage { name, version, digest, from, updated, skills, .. } = package;
     let version = version.as_deref().map(|version| format!(" {}", text::clean_line(version))).unwrap_or_default();
     say!("{name}{version} package {}, installed {}", short(digest), text::clean_line(updated));
     say!("  from {}", text::clean_line(from));
     let names: Vec<&str> = skills.iter().map(|skill| skill.name.as_str()).collect();
     say!("  skills: {}", if names.is_empty() { "none".to_owned() } else { names.join(", ") });
-    if !servers.is_empty() {
-        let names: Vec<String> = servers.iter().map(|server| text::clean_line(&server.name)).collect();
-        say!("  servers, not used: {}", names.join(", "));
-    }
 }
 
-fn package_json(package: &LockedPackage) -> Value {
+fn package_json(package: &LockedPackage, servers: &[InstalledServer]) -> Value {
     let skills: Vec<&str> = package.skills.iter().map(|skill| skill.name.as_str()).collect();
-    let servers: Vec<&str> = package.servers.iter().map(|server| &*server.name).collect();
+    let server = |server: &InstalledServer| {
+        let (state, name) = (server.decision.as_str(), server.decision.allowance().map(|allowance| &allowance.name));
+        json!({"name": server.name, "runs": server.line(), "state": state, "as": name})
+    };
     json!({
         "kind": "package",
         "name": package.name,
@@ -88,7 +93,7 @@ fn package_json(package: &LockedPackage) -> Value {
         "added": package.added,
         "updated": package.updated,
         "skills": skills,
-        "servers": servers,
+        "servers": servers.iter().map(server).collect::<Vec<_>>(),
     })
 }
 

@@ -8,7 +8,7 @@ use std::{
 };
 
 use patchbay_core::{Code, Name, text};
-use patchbay_plugin::package::{PackageError, PackageReport, Packages};
+use patchbay_plugin::package::{InstalledServer, PackageError, PackageReport, Packages};
 use patchbay_policy::{Capability, quoted};
 use patchbay_store::Store;
 
@@ -33,6 +33,14 @@ pub(super) fn packages(home: &HomeDirs, store: &Store) -> Packages {
         ["USER", "LOGNAME"].into_iter().filter_map(|variable| env::var(variable).ok()).find(|user| !user.is_empty());
     let who = user.map_or_else(|| "unknown".to_owned(), |user| text::excerpt(&user, 80));
     Packages::new(home.paths.packages(), store.clone(), who)
+}
+
+/// Returns the MCP servers of all installed packages, sorted by package and name.
+pub(crate) async fn installed_servers(home: &HomeDirs, store: &Store) -> Result<Vec<InstalledServer>, CliError> {
+    let (packages, allowances) = (packages(home, store), store.server_allowances().await?);
+    let lock = packages.read()?;
+    let of_package = |package| InstalledServer::of_package(&packages, package, &allowances);
+    Ok(lock.packages().iter().flat_map(of_package).collect())
 }
 
 /// Prints a refusal, and returns the exit code for it.

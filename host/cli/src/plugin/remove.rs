@@ -1,12 +1,18 @@
 //! `patchbay plugin remove`: removes a package, or a skill from the user's folder of skills.
 
-use std::{path::Path, process::ExitCode, sync::Arc};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::Arc,
+};
 
 use patchbay_core::{Code, Name, text};
 use patchbay_plugin::{package::grants_of_removed, uninstall};
 use patchbay_policy::{Identity, Root, quoted};
 use patchbay_session::Host;
 use patchbay_skill::{LinkedFolder, LockedPackage};
+use patchbay_store::ServerAllowance;
 
 use super::packages::packages;
 use crate::{CliError, args::PluginRemove, home::HomeDirs, open, out::say};
@@ -20,9 +26,11 @@ pub(crate) async fn run(remove: &PluginRemove) -> Result<ExitCode, CliError> {
         if let Some(package) = held.lock().package(remove.name.as_str()).cloned() {
             let (lock, grants) =
                 (held.lock().without(remove.name.as_str()), grants_of_removed(&packages, &package).await?);
-            let ended = grants.len();
+            let mut servers = host.store().server_allowances().await?;
+            servers.retain(|allowance| allowance.package == package.name);
+            let left = LeftBehind { grants: grants.len(), servers, data: packages.data_of(&package.name) };
             held.commit("remove", &package.name, lock, None, grants).await?;
-            return removed_package(&host, &package, ended, remove.data).await;
+            return removed_package(&host, &package, &left, remove.data).await;
         }
     }
     let name: Name = remove
@@ -33,25 +41,42 @@ pub(crate) async fn run(remove: &PluginRemove) -> Result<ExitCode, CliError> {
     remove_skill(&host, &home, &name, remove.data).await
 }
 
+/// What a removed package leaves behind.
+struct LeftBehind {
+    /// The number of its grants.
+    grants: usize,
+    /// The servers that were allowed.
+    servers: Vec<ServerAllowance>,
+    /// The folder of its servers' data, existing or not.
+    data: PathBuf,
+}
+
 async fn removed_package(
     host: &Arc<Host>,
     package: &LockedPackage,
-    grants: usize,
+    left: &LeftBehind,
     data: bool,
 ) -> Result<ExitCode, CliError> {
     say!("Removed package '{}'.", package.name);
-    match grants {
+    for ServerAllowance { server, .. } in &left.servers {
+        say!("Its server '{}' is no longer allowed.", text::clean_line(server));
+    }
+    match left.grants {
         0 => {}
         1 => say!("Its grant has ended."),
         grants => say!("Its {grants} grants have ended."),
     }
-    let mut kept = "What its skills have stored (kv) is kept.";
+    let (whose, kv) = if left.data.exists() { ("its skills and servers", "") } else { ("its skills", " (kv)") };
+    let mut kept = format!("What {whose} have stored{kv} is kept.");
     if data {
         for skill in &package.skills {
             let identity = Identity::new(Root::Package, package.name.as_str(), skill.name.clone());
             host.remove_state(&identity).await?;
         }
-        kept = "What its skills had stored (kv) is deleted.";
+        match fs::remove_dir_all(&left.data) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(CliError::io(&left.data)(error)),
+            _ => kept = format!("What {whose} had stored{kv} is deleted."),
+        }
     }
     say!("Open sessions keep it until /reload_skills. {kept}");
     Ok(ExitCode::SUCCESS)

@@ -90,10 +90,14 @@ pub(super) fn verify(names: &[PackageName], as_json: bool) -> Result<ExitCode, C
     };
     let (mut is_wrong, mut is_unknown) = (false, false);
     for package in &chosen {
-        let VerifiedPackage { name, wrong, unknown } = verify_package(&packages, package);
+        let VerifiedPackage { name, wrong, unknown, uncovered } = verify_package(&packages, package);
         (is_wrong, is_unknown) = (is_wrong || !wrong.is_empty(), is_unknown || !unknown.is_empty());
         if as_json {
-            say!("{}", json!({"package": name, "digest": package.digest, "wrong": wrong, "unknown": unknown}));
+            let digest = package.digest;
+            say!(
+                "{}",
+                json!({"package": name, "digest": digest, "wrong": wrong, "unknown": unknown, "uncovered": uncovered})
+            );
             continue;
         }
         if wrong.is_empty() && unknown.is_empty() {
@@ -106,6 +110,7 @@ pub(super) fn verify(names: &[PackageName], as_json: bool) -> Result<ExitCode, C
         }
         wrong.iter().for_each(|what| say!("{name}: wrong: {what}"));
         unknown.iter().for_each(|what| say!("{name}: cannot tell: {what}"));
+        uncovered.iter().for_each(|what| say!("{name}: note: {what}, which no digest covers"));
     }
     Ok(match (is_wrong, is_unknown) {
         (true, _) => ExitCode::from(FAILED),

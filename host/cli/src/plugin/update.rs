@@ -6,8 +6,8 @@ use patchbay_core::{Code, PackageName, text};
 use patchbay_plugin::{
     Inspector, PackageAddress, check_signer,
     package::{
-        HeldPackages, PackageDiff, PackageError, PackageReport, PackageSource, Packages, SourceForm, StagedPackage,
-        find_source, moved_grants, renames, report,
+        HeldPackages, InstalledServer, PackageDiff, PackageError, PackageReport, PackageSource, Packages,
+        ServerDecision, SourceForm, StagedPackage, find_source, moved_grants, renames, report,
     },
 };
 use patchbay_policy::quoted;
@@ -127,6 +127,7 @@ async fn update_one(
     if !update.json {
         say!("Updated package '{name}'.");
         print_grant_changes(host, &new, &grants).await?;
+        print_server_changes(host, held, &name).await?;
         say!("Open sessions use it after /reload_skills.");
     }
     Ok(ExitCode::SUCCESS)
@@ -188,6 +189,18 @@ fn may_take(
         return Err(undecided(Code::NotConfirmed, &message));
     }
     confirm(&format!("Update package '{name}' to {shown}?"), update.yes)
+}
+
+/// Prints the commands that allow servers again which have changed.
+async fn print_server_changes(host: &Arc<Host>, held: &HeldPackages, name: &PackageName) -> Result<(), CliError> {
+    let allowances = host.store().server_allowances().await?;
+    let package = held.lock().package(name.as_str());
+    let servers = package.map(|package| InstalledServer::of_package(held.packages(), package, &allowances));
+    for server in servers.into_iter().flatten().filter(|server| matches!(server.decision, ServerDecision::Changed(_))) {
+        let shown = text::clean_line(&server.name);
+        say!("Server '{shown}' has changed, so it is off. To allow it again: {}", server.allow_command());
+    }
+    Ok(())
 }
 
 /// Says which grants moved and ended, and prints the commands for those that are not given.

@@ -11,7 +11,7 @@ use patchbay_core::{Code, PackageName};
 use patchbay_policy::{Capability, Root};
 use patchbay_session::PackagePaths;
 use patchbay_skill::{LOCK_BYTES, LockedPackage, LockedSkill, PackagesLock, read_packages_lock};
-use patchbay_store::{GrantRow, MovedGrant, PackageChange, Source, Store, utc_date};
+use patchbay_store::{GrantRow, MovedGrant, PackageChange, ServerAllowance, Source, Store, utc_date};
 
 use super::{PackageError, SourceForm, StagedPackage, staged::STAGING};
 
@@ -56,6 +56,11 @@ impl Packages {
         self.paths.folder.join(package.folder())
     }
 
+    /// Returns the folder in which the servers of a package store data, existing or not.
+    pub fn data_of(&self, package: &PackageName) -> PathBuf {
+        self.paths.data_of(package)
+    }
+
     pub(crate) fn store(&self) -> &Store {
         &self.store
     }
@@ -88,12 +93,26 @@ impl Packages {
             let now = lock.package(row.change.package.as_str()).map(|package| package.digest);
             self.store.settle_package_change(row.id, now == row.change.after).await?;
         }
+        self.forget_gone_servers(&lock).await?;
         let held = HeldPackages { packages: self.clone(), lock, _file: file };
         for (_, path) in entries(folder).into_iter().filter(|(name, _)| name.starts_with(STAGING)) {
             let _ = fs::remove_dir_all(&path);
         }
         held.delete_unused();
         Ok(held)
+    }
+}
+
+impl Packages {
+    /// Removes the allowances for servers that no installed package has: they would keep their names from others.
+    async fn forget_gone_servers(&self, lock: &PackagesLock) -> Result<(), PackageError> {
+        for ServerAllowance { package, server, .. } in self.store.server_allowances().await? {
+            let installed = lock.package(package.as_str());
+            if !installed.is_some_and(|installed| installed.servers.iter().any(|locked| locked.name == server)) {
+                self.store.deny_server(package, server).await?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -163,6 +182,7 @@ impl HeldPackages {
         let id = store.begin_package_change(change).await?;
         write_whole(&paths.lock, text.as_bytes())?;
         store.settle_package_change(id, true).await?;
+        self.packages.forget_gone_servers(&lock).await?;
         self.lock = lock;
         self.delete_unused();
         Ok(())

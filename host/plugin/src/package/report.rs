@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::Path};
 
 use patchbay_core::{Code, Digest, Name, PackageName, text};
-use patchbay_policy::Capability;
+use patchbay_policy::{Capability, allow_server_command};
 use patchbay_skill::{
     LockedPackage, LockedServer, LockedSkill, PACKAGE_SERVERS, PACKAGE_SKILLS, PackageKind, RequestedCapability,
     SKILL_MD_BYTES,
@@ -206,7 +206,7 @@ impl PackageReport {
         }
         for server in &self.servers {
             lines.push(format!("server {}: {}", text::clean_line(&server.name), server_line(server)));
-            lines.push("  not used: servers of packages are not started".to_owned());
+            lines.push(format!("  off until you allow it: {}", allow_server_command(self.name.as_str(), &server.name)));
         }
         lines.extend(self.left_out.iter().map(|skill| format!("not used: {}: {}", skill.path, skill.why)));
         lines.extend(self.notes.iter().map(|note| format!("note: {}", text::clean_line(note))));
@@ -318,15 +318,19 @@ const INTERFACES: [(&str, Needed); 6] = [
     ("workspace-write", Capability::changes_workspace),
 ];
 
+/// What a known fetcher means for the digests of a package.
+pub(crate) const FETCHES: &str = "fetches its code at each start";
+
 /// Returns the whole command of a server with its variables and folder, or its whole address with its headers. Invisible characters
-/// are escaped.
-pub(crate) fn server_line(server: &PackageServer) -> String {
+/// are escaped. A known fetcher is named.
+pub fn server_line(server: &PackageServer) -> String {
     match &server.transport {
         ServerTransport::Stdio { command, args, env, cwd } => {
             let variables: Vec<String> = env.iter().map(|(name, value)| format!("{name}={value}")).collect();
             let words = variables.iter().chain([command]).chain(args).map(String::as_str);
             let folder = cwd.as_ref().map(|cwd| format!(" (in {})", command_line([cwd.as_str()])));
-            format!("{}{}", command_line(words), folder.unwrap_or_default())
+            let fetches = if server.fetches_code() { format!(" ({FETCHES})") } else { String::new() };
+            format!("{}{}{fetches}", command_line(words), folder.unwrap_or_default())
         }
         ServerTransport::StreamableHttp { url, headers } => {
             let headers =

@@ -2,12 +2,14 @@
 
 use std::{fs, path::Path};
 
-use patchbay_core::PackageName;
+use patchbay_core::{PackageName, text};
 use patchbay_skill::{
-    Fingerprint, LockedPackage, PackageKind, SignatureError, agent_plugin::Sums, verify_signature,
+    Fingerprint, LockedPackage, PackageKind, SignatureError,
+    agent_plugin::{PackageServer, Sums, read_locked_servers},
+    verify_signature,
 };
 
-use super::{PackageError, Packages, staged::PackageContent};
+use super::{PackageError, Packages, report::FETCHES, staged::PackageContent};
 
 /// What [`verify`] found out about one package.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +20,8 @@ pub struct VerifiedPackage {
     pub wrong: Vec<String>,
     /// What could not be checked, and why.
     pub unknown: Vec<String>,
+    /// What no digest covers, although the files are those of the lock.
+    pub uncovered: Vec<String>,
 }
 
 /// Checks one installed package: its list against the digest in the lock, and each file against the list.
@@ -45,7 +49,10 @@ pub fn verify(packages: &Packages, package: &LockedPackage) -> VerifiedPackage {
     if let Some(signer) = package.signer {
         check_signature(package, &folder, signer, &mut wrong, &mut unknown);
     }
-    VerifiedPackage { name: package.name.clone(), wrong, unknown }
+    let servers = read_locked_servers(&folder, package).unwrap_or_default();
+    let fetching = servers.into_iter().filter(PackageServer::fetches_code);
+    let uncovered = fetching.map(|server| format!("server '{}' {FETCHES}", text::clean_line(&server.name))).collect();
+    VerifiedPackage { name: package.name.clone(), wrong, unknown, uncovered }
 }
 
 /// Compares the kept signature with the files.
