@@ -97,9 +97,10 @@ impl Server {
         }
     }
 
-    /// Returns a link for a browser of this machine, which works once within 60 seconds.
+    /// Returns a link for a browser, which works once within 60 seconds. Without a proxy in front, it is for browsers of this machine.
     pub fn link(&self) -> String {
-        format!("{}/open#{}", self.url(), self.logins.new_code())
+        let proxy = self.settings.proxy_url().unwrap_or_else(|| self.url());
+        format!("{proxy}/open#{}", self.logins.new_code())
     }
 
     /// Returns the URL of the server.

@@ -102,6 +102,11 @@ impl ServeSettings {
         if self.behind_proxy { "https" } else { self.scheme() }
     }
 
+    /// Returns the URL of the proxy in front of the server, by the first of `hosts`.
+    pub(crate) fn proxy_url(&self) -> Option<String> {
+        self.hosts.first().filter(|_| self.behind_proxy).map(|host| format!("{}://{host}", self.public_scheme()))
+    }
+
     /// Returns how long sessions and questions are kept.
     pub(crate) fn keep(&self) -> KeepSettings {
         let minutes = |minutes: u32| Duration::from_secs(60 * u64::from(minutes));
@@ -134,6 +139,16 @@ impl ServeSettings {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn links_name_the_proxy_in_front() {
+        let hosts = vec!["a.example".to_owned(), "b.example".to_owned()];
+        let direct = ServeSettings { hosts, ..ServeSettings::default() };
+        assert_eq!(direct.proxy_url(), None);
+        let proxied = ServeSettings { behind_proxy: true, ..direct };
+        assert_eq!(proxied.proxy_url().as_deref(), Some("https://a.example"));
+        assert_eq!(ServeSettings { hosts: Vec::new(), ..proxied }.proxy_url(), None);
+    }
 
     #[test]
     fn addresses_outside_of_loopback_need_tls_or_a_proxy() {

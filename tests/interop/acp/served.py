@@ -40,7 +40,8 @@ class Served(Home):
     @functools.cached_property
     def url(self):
         """The URL of the server, which is started when it is first needed."""
-        self.start()
+        if not self.server:
+            self.start()
         return self.started[0]
 
     def start(self, *words):

@@ -1,5 +1,6 @@
-"""Reaches the server through Caddy, with the file of docs/serve.md: the bridge by wss, and a script by https."""
+"""Reaches the server through Caddy, with the file of docs/serve.md: the bridge by wss, a script and a browser by https."""
 
+import json
 import os
 import pathlib
 import subprocess
@@ -19,6 +20,7 @@ def behind_caddy(home):
     config = home.config / "config.toml"
     proxy = page.take("toml", "[serve]\nbehind_proxy")
     config.write_text(config.read_text().replace("[serve]\n", proxy))
+    home.start("--open")
     upstream = home.url.split("://")[1]
     file = home.folder / "Caddyfile"
     file.write_text(ALONE + page.take("caddy", "# Caddyfile").replace("UPSTREAM", upstream))
@@ -32,6 +34,14 @@ def behind_caddy(home):
         bearer = ["-H", f"Authorization: Bearer {home.token}"]
         listed = subprocess.run([*curl, *bearer, f"https://{host}/v1/sessions"], capture_output=True, text=True, timeout=60)
         assert '"sessions":[]' in listed.stdout, listed
+        link, code = home.started[-1].split()[-1].split("#")
+        equal(link, f"https://{host}/open")
+        cookie, origin = home.folder / "cookie", ["-H", f"Origin: https://{host}", "-H", "Content-Type: application/json"]
+        opened = subprocess.run(
+            [*curl, *origin, "-c", cookie, "-d", json.dumps({"code": code}), link], capture_output=True, text=True, timeout=60,
+        )
+        shown = subprocess.run([*curl, "-b", cookie, f"https://{host}/"], capture_output=True, text=True, timeout=60)
+        assert "<h1>Sessions</h1>" in shown.stdout, (opened, shown)
         token, editor = home.folder / "token", home.folder / "editor"
         token.write_text(home.token)
         editor.mkdir()
