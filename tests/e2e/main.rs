@@ -34,6 +34,7 @@ mod bundled;
 mod cage;
 mod call_info;
 mod catalogue;
+mod claude_plugins;
 mod code;
 mod commands;
 mod compaction;

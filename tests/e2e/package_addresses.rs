@@ -90,7 +90,7 @@ impl SigningKey<'_> {
 }
 
 /// Asserts that a command is refused with this code, and changes nothing.
-fn refused(patchbay: &Patchbay, arguments: &[&str], code: &str) -> Ran {
+pub fn refused(patchbay: &Patchbay, arguments: &[&str], code: &str) -> Ran {
     let before = (packages(patchbay), fs::read_to_string(lock(patchbay)).ok());
     let ran = plugin(patchbay, arguments);
     assert!(ran.code != Some(0) && ran.err.contains(&format!("[{code}]")), "{arguments:?}: {ran:?}");

@@ -188,8 +188,8 @@ codes! {
         UntrustedShadow = "untrusted_shadow", "A skill of an untrusted workspace may not take a lower root's name or alias.";
     }
     "A package was refused, or a part of it left out" {
-        PackageManifestMissing = "package_manifest_missing", "The folder has no `plugin.json`.";
-        PackageManifestInvalid = "package_manifest_invalid", "`plugin.json` breaks the specification of Agent Plugins.";
+        PackageManifestMissing = "package_manifest_missing", "The folder has no `plugin.json`, and nothing of a plugin in Claude Code's form.";
+        PackageManifestInvalid = "package_manifest_invalid", "`plugin.json` breaks the specification of Agent Plugins, or `.claude-plugin/plugin.json` cannot be used.";
         PackageSchemaUnsupported = "package_schema_unsupported", "`plugin.json` targets a version of Agent Plugins other than 1.0.0 and 1.1.0.";
         PackageFileRefused = "package_file_refused", "A file cannot be copied faithfully: a link that leads out, a hard link, a device, a pipe or a socket, a name that some systems cannot store, or something unreadable.";
         PackageLimit = "package_limit", "The package exceeds a limit on files, bytes, depth or skills.";
@@ -197,9 +197,9 @@ codes! {
         PackageEmpty = "package_empty", "The package has no skills and no usable servers.";
         PackageFieldIgnored = "package_field_ignored", "A field of `plugin.json` is not in the specification and is ignored.";
         PackagePartUnused = "package_part_unused", "A part of the package is for other clients and is not used.";
-        PackageServersInvalid = "package_servers_invalid", "`mcp.json` breaks the specification; the package has no servers.";
-        PackageServerInvalid = "package_server_invalid", "A server in `mcp.json` breaks the specification and is left out.";
-        PackageServerUnsupported = "package_server_unsupported", "A server in `mcp.json` uses the deprecated transport `sse` and is left out.";
+        PackageServersInvalid = "package_servers_invalid", "`mcp.json` breaks the specification, or a file of servers in Claude Code's form cannot be used; none of its servers are loaded.";
+        PackageServerInvalid = "package_server_invalid", "A server of the package breaks the specification and is left out.";
+        PackageServerUnsupported = "package_server_unsupported", "A server of the package needs a transport, such as the deprecated `sse`, or a setting that Patchbay does not support, and is left out.";
         MarketplaceInvalid = "marketplace_invalid", "A `marketplace.json`, or an entry of it, cannot be used.";
         PackageUnstable = "package_unstable", "The folder changed while it was copied.";
         PackageExists = "package_exists", "A package of this name is already installed.";

@@ -100,7 +100,12 @@ impl Inspector {
         let path = path.canonicalize()?;
         let is_folder = path.is_dir();
         let name = if is_folder { path.file_name() } else { path.file_stem() };
-        let component = if is_folder { only_component(&path)? } else { Some(read(&path)?) };
+        let component = match is_folder {
+            true => only_component(&path)?,
+            // A command of Claude Code's form.
+            false if path.extension().is_some_and(|end| end == "md") => None,
+            false => Some(read(&path)?),
+        };
         let mut report = InspectionReport {
             name: name.unwrap_or_default().to_string_lossy().into_owned(),
             component: component.as_deref().map(Digest::of),

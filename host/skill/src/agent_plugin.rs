@@ -1,5 +1,5 @@
 //! Reads Agent Plugins (agent-plugins.org, 1.0.0 and the draft 1.1.0): folders with a `plugin.json`, skills in `skills/NAME/` and
-//! MCP servers in `mcp.json`.
+//! MCP servers in `mcp.json`. A folder without a `plugin.json` may be a plugin in Claude Code's form (`claude.rs`).
 //!
 //! Called by the crate `plugin`, which adds, builds and inspects packages. Reading starts nothing and changes nothing.
 //!
@@ -12,6 +12,8 @@
 //!
 //! Commands, hooks, agents and files of other clients are named in [`AgentPlugin::notes`] and not used.
 
+mod claude;
+mod claude_servers;
 mod json;
 mod manifest;
 mod marketplace;
@@ -20,14 +22,17 @@ mod sums;
 mod tree;
 mod unused;
 
-use std::{collections::BTreeMap, io, path::Path};
+use std::{collections::BTreeSet, io, path::Path};
 
 use cap_std::fs::Dir;
-use patchbay_core::{COMPONENT_BYTES, Code, text};
+use patchbay_core::{COMPONENT_BYTES, Code, PackageName, PackageNameError, text};
 use patchbay_policy::Root;
 
 use crate::{FoundSkill, LockedPackage, Manifest, Problem, SKILL_MD_BYTES, discover_one, embedded_skill_md, files};
 
+use unused::UnusedParts;
+
+pub use claude::{CLAUDE_MANIFEST, CLAUDE_PARTS};
 pub use manifest::{Author, PluginManifest, PluginName, SpecVersion};
 pub use marketplace::{Marketplace, MarketplacePlugin, PluginSource, read_marketplace};
 pub use servers::{PackageServer, ServerTransport, parse_servers};
@@ -42,11 +47,13 @@ const SKILLS: usize = 256;
 /// A package as it is on disk. Its contents are untrusted; texts are cleaned for display.
 #[derive(Clone, Debug)]
 pub struct AgentPlugin {
-    /// The checked `plugin.json`.
-    pub manifest: PluginManifest,
-    /// The skills, sorted by folder name, including those that cannot be loaded.
+    /// The package name.
+    pub name: PackageName,
+    /// The version as written; often, but not always, a semantic one.
+    pub version: Option<String>,
+    /// The skills, sorted by path, including those that cannot be loaded.
     pub skills: Vec<PackageSkill>,
-    /// The valid entries of `mcp.json` with a supported transport, sorted by name, without Patchbay's own.
+    /// The valid servers with a supported transport, sorted by name, without Patchbay's own.
     pub servers: Vec<PackageServer>,
     /// All files of the package, sorted by path.
     pub files: Vec<PackageFile>,
@@ -54,10 +61,11 @@ pub struct AgentPlugin {
     pub notes: Vec<Problem>,
 }
 
-/// A direct child of `skills/` with a SKILL.md.
+/// A direct child of `skills/` with a SKILL.md, or a command of Claude Code's form.
 #[derive(Clone, Debug)]
 pub struct PackageSkill {
-    /// Path below the package: `skills/NAME`, or `skills/NAME/NAME.wasm` if this component contains the whole skill.
+    /// Path below the package: `skills/NAME`; `skills/NAME/NAME.wasm` if this component contains the whole skill; or
+    /// `commands/NAME.md`.
     pub path: String,
     /// The skill, or why it cannot be loaded.
     pub found: FoundSkill,
@@ -73,41 +81,58 @@ impl AgentPlugin {
         let files = list_files(folder)?;
         let opened = files::open_folder(folder).map_err(|error| tree::unreadable("The folder", &error))?;
         let opened = opened.ok_or_else(|| tree::unreadable("The folder", &io::ErrorKind::NotFound.into()))?;
-        let unused = unused::UnusedParts::of(&files);
-        let (manifest, mut notes) = read_manifest(&opened)?.ok_or_else(|| unused.missing_manifest())?;
-        let skills = read_skills(folder, &opened, &files)?;
-        let servers = match read_servers(&opened, manifest.spec) {
+        let mut plugin = match read_manifest(&opened)? {
+            Some((manifest, notes)) => Self::with_manifest(folder, &opened, files, manifest, notes)?,
+            None if claude::is_plugin(&files) => claude::read(folder, &opened, files)?,
+            None => return Err(UnusedParts::of(&files, false).missing_manifest()),
+        };
+        // They serve the skills of this package, which are loaded already.
+        plugin.servers.retain(|server| !server.is_own());
+        if plugin.skills.is_empty() && plugin.servers.is_empty() {
+            let message = "The folder has no skills and no usable MCP servers. If the project has a build, run it and add its output.";
+            plugin.notes.push(Problem::new(Code::PackageEmpty, message));
+        }
+        Ok(plugin)
+    }
+
+    fn with_manifest(
+        folder: &Path,
+        opened: &Dir,
+        files: Vec<PackageFile>,
+        manifest: PluginManifest,
+        mut notes: Vec<Problem>,
+    ) -> Result<Self, Problem> {
+        let skills = read_skills(folder, opened, &files, skill_folders(&files, "skills"))?;
+        let servers = match read_servers(opened, manifest.spec) {
             Ok((servers, problems)) => {
                 notes.extend(problems);
-                // It serves the skills of this package, which are loaded already.
-                servers.into_iter().filter(|server| !server.is_own()).collect()
+                servers
             }
             Err(problem) => {
                 notes.push(problem);
                 Vec::new()
             }
         };
-        notes.extend(unused.notes(&manifest));
-        if skills.is_empty() && servers.is_empty() {
-            let message = "The folder has no skills and no usable MCP servers. If the project has a build, run it and add its output.";
-            notes.push(Problem::new(Code::PackageEmpty, message));
-        }
-        Ok(Self { manifest, skills, servers, files, notes })
+        notes.extend(UnusedParts::of(&files, false).notes(&manifest.namespaces));
+        let name = package_name("plugin.json", manifest.name.as_str())?;
+        Ok(Self { name, version: manifest.version, skills, servers, files, notes })
     }
 }
 
 /// Reads the servers of the installed copy of `package` in `folder`: those that the lock describes. Nothing else is read.
 ///
 /// # Errors
-/// `plugin.json` or `mcp.json` cannot be used.
+/// The manifest or `mcp.json` cannot be used.
 pub fn read_locked_servers(folder: &Path, package: &LockedPackage) -> Result<Vec<PackageServer>, Problem> {
     if package.servers.is_empty() {
         return Ok(Vec::new());
     }
     let opened = files::open_folder(folder).map_err(|error| tree::unreadable("The folder", &error))?;
-    let manifest = opened.as_ref().map(read_manifest).transpose()?.flatten();
-    let Some((folder, (manifest, _))) = opened.zip(manifest) else { return Ok(Vec::new()) };
-    let (mut servers, _) = read_servers(&folder, manifest.spec)?;
+    let Some(opened) = opened else { return Ok(Vec::new()) };
+    let mut servers = match read_manifest(&opened)? {
+        Some((manifest, _)) => read_servers(&opened, manifest.spec)?.0,
+        None => claude::read_declared_servers(&opened)?,
+    };
     servers.retain(|server| {
         package.servers.iter().any(|locked| locked.name == server.name && locked.digest == server.digest)
     });
@@ -126,45 +151,60 @@ fn read_manifest(opened: &Dir) -> Result<Option<(PluginManifest, Vec<Problem>)>,
     }
 }
 
-/// Reads the direct children of `skills/` with a file named exactly SKILL.md.
-fn read_skills(root: &Path, opened: &Dir, files: &[PackageFile]) -> Result<Vec<PackageSkill>, Problem> {
-    let skill = |file: &PackageFile| {
-        let name = file.path.strip_prefix("skills/")?.strip_suffix("/SKILL.md")?;
-        (!name.contains('/')).then(|| name.to_owned())
+/// Parses the name that `file` contains.
+fn package_name(file: &str, name: &str) -> Result<PackageName, Problem> {
+    let invalid = |error: PackageNameError| Problem::new(Code::PackageManifestInvalid, format!("{file}: {error}."));
+    name.parse().map_err(invalid)
+}
+
+/// Returns the direct children of the folder `place` with a file named exactly SKILL.md.
+fn skill_folders(files: &[PackageFile], place: &str) -> BTreeSet<String> {
+    let folder = |file: &PackageFile| {
+        let folder = file.path.strip_suffix("/SKILL.md")?;
+        let (parent, _) = folder.rsplit_once('/').unwrap_or(("", folder));
+        (parent == place).then(|| folder.to_owned())
     };
-    // By name, because `a-b` comes before `a/` in the list of files.
-    let names: BTreeMap<String, bool> = files
-        .iter()
-        .filter_map(skill)
-        .map(|name| {
-            let component = format!("skills/{name}/{name}.wasm");
-            let has_component = files.binary_search_by(|file| (*file.path).cmp(&component)).is_ok();
-            (name, has_component)
-        })
-        .collect();
-    if names.len() > SKILLS {
-        return Err(tree::limit(format!("The package has {} skills; the limit is {SKILLS}", names.len())));
+    files.iter().filter_map(folder).collect()
+}
+
+/// Reads the skills in `folders`.
+fn read_skills(
+    root: &Path,
+    opened: &Dir,
+    files: &[PackageFile],
+    folders: BTreeSet<String>,
+) -> Result<Vec<PackageSkill>, Problem> {
+    if folders.len() > SKILLS {
+        return Err(too_many_skills(folders.len()));
     }
-    let read = |(name, has_component): (String, bool)| {
-        let folder = format!("skills/{name}");
+    let read = |folder: String| {
+        let name = folder.rsplit('/').next().unwrap_or_default();
         let component = format!("{folder}/{name}.wasm");
-        let problem = |problem| FoundSkill {
-            label: text::excerpt(&name, 80),
-            root: Root::User,
-            candidate: Err::<_, Problem>(problem),
-        };
-        let is_whole = if has_component { whole_skill(opened, &folder, &component, &name) } else { Ok(false) };
-        let (path, found) = match is_whole {
-            Err(error) => (folder, problem(error)),
-            Ok(is_whole) => {
-                let path = if is_whole { component } else { folder };
-                let found = discover_one(&root.join(&path));
-                (path, found.unwrap_or_else(|error| problem(Problem::unreadable("The folder", &error))))
+        let has_component = files.binary_search_by(|file| (*file.path).cmp(&component)).is_ok();
+        let is_whole = if has_component { whole_skill(opened, &folder, &component, name) } else { Ok(false) };
+        match is_whole {
+            Err(problem) => {
+                let label = text::excerpt(name, 80);
+                PackageSkill { found: FoundSkill { label, root: Root::User, candidate: Err(problem) }, path: folder }
             }
-        };
-        PackageSkill { path, found }
+            Ok(is_whole) => read_skill(root, if is_whole { component } else { folder }),
+        }
     };
-    Ok(names.into_iter().map(read).collect())
+    Ok(folders.into_iter().map(read).collect())
+}
+
+/// Reads the skill at `path` below `root`.
+fn read_skill(root: &Path, path: String) -> PackageSkill {
+    let found = discover_one(&root.join(&path)).unwrap_or_else(|error| FoundSkill {
+        label: text::excerpt(&path, 80),
+        root: Root::User,
+        candidate: Err(Problem::unreadable("The skill", &error)),
+    });
+    PackageSkill { path, found }
+}
+
+fn too_many_skills(count: usize) -> Problem {
+    tree::limit(format!("The package has {count} skills; the limit is {SKILLS}"))
 }
 
 /// Returns whether the component contains the whole skill, as [`crate::embedded_skill_md`] finds it.

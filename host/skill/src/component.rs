@@ -85,7 +85,7 @@ impl Component {
     }
 }
 
-/// Location of a component's file. The folders above it are opened again for each read, because a process may
+/// Location of a component's file, or of a command's. The folders above it are opened again for each read, because a process may
 /// not keep a thousand folders open.
 #[derive(Clone, Debug)]
 pub(crate) struct ComponentFile {
@@ -98,7 +98,7 @@ pub(crate) struct ComponentFile {
 }
 
 impl ComponentFile {
-    fn read(&self) -> io::Result<Option<Vec<u8>>> {
+    pub(crate) fn read(&self) -> io::Result<Option<Vec<u8>>> {
         let Some(root) = open_root(self.root, &self.path)? else { return Ok(None) };
         match &self.folder {
             Some(folder) => read(&open_folder(self.root, &self.path, &root, folder)?, &self.file),

@@ -2,6 +2,8 @@
 //!
 //! Called by the crate `session` for the user's root and the workspace, and by the crate `plugin` for one skill.
 
+mod command;
+
 use std::{collections::BTreeMap, ffi::OsString, io, ops::ControlFlow, path::Path, sync::Arc};
 
 use cap_std::fs::{Dir, Metadata};
@@ -112,7 +114,7 @@ pub(crate) fn scan(
 }
 
 /// Reads one skill at any `path` as [`discover`] reads a child of the user's root: a folder `NAME/`, or a file, which
-/// need not end in `.wasm`. `path` must have a name and a parent.
+/// need not end in `.wasm`; one that ends in `.md` is a command of Claude Code's form. `path` must have a name and a parent.
 ///
 /// # Errors
 /// The parent folder cannot be read.
@@ -139,6 +141,7 @@ pub fn discover_one(path: &Path) -> io::Result<FoundSkill> {
     let none = || Problem::new(Code::MissingSkillMd, "There is no SKILL.md.");
     let candidate = named.and_then(|name| match is_folder {
         true => scan.skill_folder(name, None)?.ok_or_else(none),
+        false if name.ends_with(".md") => scan.command(name, &label, None),
         false => scan.skill_file(name, &label, SkillFileLocation::default()),
     });
     Ok(FoundSkill { label: text::excerpt(&label, 80), root, candidate })
@@ -205,6 +208,11 @@ impl RootScan<'_> {
         let is_folder = kind == ChildKind::Folder || metadata.as_ref().is_some_and(Metadata::is_dir);
         let leads_away = !is_folder && metadata.is_none() && leads_away(self.folder, file_name);
         let own_name = own_name(file_name);
+        if self.root == Root::Package
+            && let Some(name) = own_name.strip_suffix(".md")
+        {
+            return Some((name, self.command(file_name, name, metadata)));
+        }
         if leads_away && let Some(name) = own_name.strip_suffix(".wasm") {
             return Some((name, self.linked_skill(file_name, name).transpose()?));
         }

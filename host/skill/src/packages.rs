@@ -35,7 +35,8 @@ pub fn discover_packages(
     for package in &packages {
         let at = package.folder();
         children.extend(package.skills.iter().map(|skill| {
-            let kind = if skill.path.ends_with(".wasm") { ChildKind::Other } else { ChildKind::Folder };
+            let is_file = [".wasm", ".md"].iter().any(|end| skill.path.ends_with(end));
+            let kind = if is_file { ChildKind::Other } else { ChildKind::Folder };
             (OsString::from(format!("{at}/{}", skill.path)), kind)
         }));
     }

@@ -36,7 +36,7 @@ pub enum PackageKind {
     File,
     /// The folder of one skill.
     Skill,
-    /// A folder with a `plugin.json`.
+    /// A folder with a `plugin.json`, or in Claude Code's form.
     AgentPlugin,
 }
 
@@ -80,7 +80,7 @@ pub struct LockedPackage {
 pub struct LockedSkill {
     /// The name in sessions; `--rename` gives it another one than that of its folder.
     pub name: Name,
-    /// The folder or `.wasm` file below the package's folder, with `/` between its parts.
+    /// The folder, `.wasm` file or command's `.md` file below the package's folder, with `/` between its parts.
     pub path: String,
     /// The digest over the skill's files, as in grants.
     pub digest: Digest,
@@ -257,7 +257,7 @@ impl LockedSkill {
     /// Returns the name in the package, that of its folder or file; `None` if that is not a valid name.
     pub fn own_name(&self) -> Option<Name> {
         let name = self.path.rsplit('/').next().unwrap_or(&self.path);
-        name.strip_suffix(".wasm").unwrap_or(name).parse().ok()
+        name.strip_suffix(".wasm").or_else(|| name.strip_suffix(".md")).unwrap_or(name).parse().ok()
     }
 
     /// Returns whether a skill with these names, in sessions and in its package, is another version of this one. With one name alone,

@@ -32,6 +32,15 @@ pub(crate) fn parse_skill_md(name: &Name, bytes: &[u8]) -> ReadFile {
     parse(Digest::of(bytes), text, Ok(None), name)
 }
 
+/// Parses the bytes of a command of Claude Code's form. Its frontmatter is optional.
+pub(crate) fn parse_command(name: &Name, bytes: &[u8]) -> ReadFile {
+    if bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).starts_with(b"---") {
+        return parse_skill_md(name, bytes);
+    }
+    let ReadFile { cached, instructions } = parse_skill_md(name, &[b"---\n---\n", bytes].concat());
+    ReadFile { cached: CachedFile { digest: Digest::of(bytes), ..cached }, instructions }
+}
+
 /// Parses the SKILL.md that is embedded in a component, and lists the embedded files. `digest`
 /// must be the digest of `bytes`.
 pub(crate) fn parse_packaged(name: &Name, bytes: &[u8], digest: Digest) -> ReadFile {

@@ -12,7 +12,8 @@ use patchbay_core::{Code, Digest, text};
 use patchbay_policy::Root;
 
 use crate::{
-    Candidate, Changed, FileSet, FileStorage, FileTotals, Problem, SkillFiles, component,
+    Candidate, Changed, FileSet, FileStorage, FileTotals, Problem, SkillFiles,
+    component::{self, ComponentFile},
     discover::SKILL_MD,
     embedded::SKILL_MD_BYTES,
     files,
@@ -23,6 +24,8 @@ use crate::{
 #[derive(Clone, Debug)]
 pub(crate) enum FileSource {
     Folder(SkillFolder),
+    /// The only file of a command, which is its SKILL.md.
+    Command(ComponentFile),
     /// A skill of the binary without a component: its SKILL.md.
     Memory(Bytes),
     /// In the component, or the skill has no files because of a limit.
@@ -56,13 +59,21 @@ impl Candidate {
     pub fn read_files(&self) -> Result<ReadFiles, Changed> {
         match &self.source {
             FileSource::Folder(folder) => self.read_folder(folder),
-            FileSource::Memory(skill_md) => {
-                let mut files = FileSet::default();
-                files.insert(SKILL_MD.to_owned(), skill_md.clone());
-                Ok(ReadFiles { files, candidate: self.clone() })
+            FileSource::Command(file) => {
+                let contents = file.read().ok().flatten().ok_or(Changed)?;
+                let list = SkillFiles::new(&BTreeMap::from([(SKILL_MD.to_owned(), Digest::of(&contents))]));
+                if list == self.files { Ok(self.only(contents.into())) } else { Err(Changed) }
             }
+            FileSource::Memory(skill_md) => Ok(self.only(skill_md.clone())),
             FileSource::NoPack => Ok(ReadFiles { files: FileSet::default(), candidate: self.clone() }),
         }
+    }
+
+    /// Returns the files of a skill that has no other than its SKILL.md.
+    fn only(&self, skill_md: Bytes) -> ReadFiles {
+        let mut files = FileSet::default();
+        files.insert(SKILL_MD.to_owned(), skill_md);
+        ReadFiles { files, candidate: self.clone() }
     }
 
     fn read_folder(&self, source: &SkillFolder) -> Result<ReadFiles, Changed> {

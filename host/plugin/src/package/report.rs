@@ -88,8 +88,8 @@ pub async fn report(
         notes: Vec::new(),
     };
     let paths = if kind == PackageKind::AgentPlugin {
-        let AgentPlugin { manifest, skills, servers, notes, .. } = AgentPlugin::read(folder)?;
-        (report.version, report.servers) = (manifest.version, servers);
+        let AgentPlugin { version, skills, servers, notes, .. } = AgentPlugin::read(folder)?;
+        (report.version, report.servers) = (version, servers);
         report.notes = notes.iter().map(|note| format!("[{}] {note}", note.code)).collect();
         let mut usable = Vec::new();
         for PackageSkill { path, found } in skills {
@@ -141,12 +141,16 @@ impl PackageReport {
         if self.kind != PackageKind::AgentPlugin {
             self.version = inspected.manifest.as_ref().and_then(|manifest| manifest.version.clone());
         }
-        let bytes =
-            if at.is_dir() { inspect::read_at_most(&at.join("SKILL.md"), SKILL_MD_BYTES) } else { inspect::read(&at) };
-        let bytes = bytes.map_err(PackageError::io(&at))?;
-        let skill_md = match at.is_dir() {
-            true => String::from_utf8_lossy(&bytes).into_owned(),
-            false => embedded_skill_md(&bytes).ok().flatten().unwrap_or_default().to_owned(),
+        let skill_md = match path.ends_with(".wasm") {
+            true => {
+                let bytes = inspect::read(&at).map_err(PackageError::io(&at))?;
+                embedded_skill_md(&bytes).ok().flatten().unwrap_or_default().to_owned()
+            }
+            false => {
+                let file = if at.is_dir() { at.join("SKILL.md") } else { at.clone() };
+                let bytes = inspect::read_at_most(&file, SKILL_MD_BYTES).map_err(PackageError::io(&at))?;
+                String::from_utf8_lossy(&bytes).into_owned()
+            }
         };
         self.skills.push(SkillReport { name, path, inspected, skill_md });
         Ok(())
@@ -321,21 +325,27 @@ const INTERFACES: [(&str, Needed); 6] = [
 /// What a known fetcher means for the digests of a package.
 pub(crate) const FETCHES: &str = "fetches its code at each start";
 
-/// Returns the whole command of a server with its variables and folder, or its whole address with its headers. Invisible characters
-/// are escaped. A known fetcher is named.
+/// Returns the whole command of a server with its variables and folder, or its whole address with its headers, and the variables of
+/// the user that it needs. Invisible characters are escaped. A known fetcher is named.
 pub fn server_line(server: &PackageServer) -> String {
+    let needs = server.variables.iter().map(|(name, default)| match default {
+        Some(default) => format!("{name} or {}", command_line([default.as_str()])),
+        None => name.clone(),
+    });
+    let needs: Vec<String> = needs.collect();
+    let needs = if needs.is_empty() { String::new() } else { format!(" (needs {})", needs.join(", ")) };
     match &server.transport {
         ServerTransport::Stdio { command, args, env, cwd } => {
             let variables: Vec<String> = env.iter().map(|(name, value)| format!("{name}={value}")).collect();
             let words = variables.iter().chain([command]).chain(args).map(String::as_str);
             let folder = cwd.as_ref().map(|cwd| format!(" (in {})", command_line([cwd.as_str()])));
             let fetches = if server.fetches_code() { format!(" ({FETCHES})") } else { String::new() };
-            format!("{}{}{fetches}", command_line(words), folder.unwrap_or_default())
+            format!("{}{}{fetches}{needs}", command_line(words), folder.unwrap_or_default())
         }
         ServerTransport::StreamableHttp { url, headers } => {
             let headers =
                 headers.iter().map(|(name, value)| format!(" (header {})", command_line([name.as_str(), value])));
-            format!("{}{}", command_line([url.as_str()]), headers.collect::<String>())
+            format!("{}{}{needs}", command_line([url.as_str()]), headers.collect::<String>())
         }
     }
 }

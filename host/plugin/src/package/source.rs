@@ -6,7 +6,7 @@ use patchbay_core::{Code, PackageName};
 use patchbay_policy::quoted;
 use patchbay_skill::{
     PackageKind,
-    agent_plugin::{AgentPlugin, Marketplace, read_marketplace},
+    agent_plugin::{AgentPlugin, CLAUDE_MANIFEST, CLAUDE_PARTS, Marketplace, read_marketplace},
 };
 
 use super::{PackageError, error::shown};
@@ -37,7 +37,7 @@ pub struct SourceForm {
     pub(crate) component: Option<PathBuf>,
 }
 
-/// Finds the package at `path`: `NAME.wasm`, the folder of a skill, or of an Agent Plugin.
+/// Finds the package at `path`: `NAME.wasm`, the folder of a skill, of an Agent Plugin, or of a plugin in Claude Code's form.
 ///
 /// # Errors
 /// The path cannot be read, or is none of these.
@@ -46,14 +46,20 @@ pub fn find_source(path: &Path) -> Result<PackageSource, PackageError> {
         .canonicalize()
         .map_err(|error| PackageError::new(Code::InvalidArgs, format!("cannot read {}: {error}.", shown(path))))?;
     if found.is_dir() {
-        if found.join("plugin.json").symlink_metadata().is_ok() {
-            let name = plugin_name(&AgentPlugin::read(&found)?)?;
+        let has = |name: &str| found.join(name).symlink_metadata().is_ok();
+        let is_skill = has("SKILL.md");
+        // As in Claude Code, a SKILL.md is the only skill unless there is a folder of skills, too.
+        let has_manifest = has("plugin.json") || has(CLAUDE_MANIFEST) && (!is_skill || has("skills"));
+        if !has_manifest
+            && !is_skill
+            && let Some(marketplace) = read_marketplace(&found)?
+        {
+            return Ok(PackageSource::Marketplace(marketplace));
+        }
+        if has_manifest || !is_skill && CLAUDE_PARTS.into_iter().any(has) {
+            let AgentPlugin { name, .. } = AgentPlugin::read(&found)?;
             let kind = PackageKind::AgentPlugin;
             return Ok(PackageSource::Package(SourceForm { name, kind, path: found, newer: None, component: None }));
-        }
-        let is_plugin = found.join("SKILL.md").symlink_metadata().is_ok();
-        if !is_plugin && let Some(marketplace) = read_marketplace(&found)? {
-            return Ok(PackageSource::Marketplace(marketplace));
         }
     }
     // The path as it was typed, for the words of errors.
@@ -76,9 +82,4 @@ pub fn find_source(path: &Path) -> Result<PackageSource, PackageError> {
             Err(PackageError::new(Code::MissingSkillMd, message))
         }
     }
-}
-
-/// Returns the name of an Agent Plugin, which is always the name of a package as well.
-fn plugin_name(plugin: &AgentPlugin) -> Result<PackageName, PackageError> {
-    plugin.manifest.name.as_str().parse().map_err(|error| PackageError::refused(format!("{error}.")))
 }

@@ -19,7 +19,7 @@ pub(super) fn object(bytes: &[u8]) -> Result<Fields, String> {
 }
 
 /// The fields of an object, which are taken out one by one. Errors are phrases that name the field.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Fields(Map<String, Value>);
 
 impl Fields {

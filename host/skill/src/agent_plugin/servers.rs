@@ -13,7 +13,7 @@ use super::{
 use crate::Problem;
 
 /// The most servers of a package.
-const SERVERS: usize = 32;
+pub(super) const SERVERS: usize = 32;
 /// The longest name of a server, in characters.
 const NAME_CHARS: usize = 128;
 
@@ -28,8 +28,27 @@ pub struct PackageServer {
     pub name: String,
     /// How the server is reached.
     pub transport: ServerTransport,
+    /// Variables of the user's environment by name, each with its default. `${NAME}` in arguments, values of `env` and headers
+    /// stands for one of them, and is replaced only if the user allows that variable. Only Claude Code's form has them.
+    pub variables: BTreeMap<String, Option<String>>,
     /// The digest of the entry. It changes with any of its fields, but not with their order or the white space.
     pub digest: Digest,
+}
+
+pub(super) type Variables = BTreeMap<String, Option<String>>;
+
+/// Why an entry is left out.
+pub(super) enum Refusal {
+    /// It breaks the rules.
+    Invalid(String),
+    /// Patchbay cannot do what it needs.
+    Unsupported(String),
+}
+
+impl From<String> for Refusal {
+    fn from(why: String) -> Self {
+        Self::Invalid(why)
+    }
 }
 
 impl PackageServer {
@@ -46,9 +65,16 @@ impl PackageServer {
         !command.starts_with("./") && FETCHERS.contains(&&*program)
     }
 
-    /// Whether this is the entry that [`PackageServer::own_entry`] returns.
+    /// Returns the first variable without a default that `text` contains.
+    pub fn needed_variable(&self, text: &str) -> Option<&str> {
+        let needed = self.variables.iter().filter(|(_, default)| default.is_none()).map(|(name, _)| &**name);
+        needed.into_iter().find(|name| text.contains(&format!("${{{name}}}")))
+    }
+
+    /// Whether this is the entry that [`PackageServer::own_entry`] returns, for `mcp.json` or for Claude Code.
     pub fn is_own(&self) -> bool {
-        self.digest == Digest::of(canonical(&Self::own_entry("${PLUGIN_ROOT}")).as_bytes())
+        let own = |root| Digest::of(canonical(&Self::own_entry(root)).as_bytes());
+        ["${PLUGIN_ROOT}", "${CLAUDE_PLUGIN_ROOT}"].into_iter().any(|root| own(root) == self.digest)
     }
 }
 
@@ -87,25 +113,35 @@ pub fn parse_servers(bytes: &[u8], spec: SpecVersion) -> Result<(Vec<PackageServ
         Problem::new(Code::PackageServersInvalid, message)
     })?;
     for (name, entry) in entries {
-        let problem = |code, why: &str| {
-            Problem::new(code, format!("mcp.json: server '{}' is left out: {why}.", text::excerpt(&name, 80)))
-        };
-        let digest = Digest::of(canonical(&entry).as_bytes());
-        if name.is_empty() || text::clean_line(&name) != name || name.chars().count() > NAME_CHARS {
-            let why = format!("its name must have 1 to {NAME_CHARS} visible characters");
-            problems.push(problem(Code::PackageServerInvalid, &why));
-            continue;
-        }
-        match transport(entry, spec) {
-            Ok(Some(transport)) => servers.push(PackageServer { name, transport, digest }),
-            Ok(None) => problems.push(problem(
-                Code::PackageServerUnsupported,
-                "Patchbay does not support the deprecated transport 'sse', only 'stdio' and 'streamable-http'",
-            )),
-            Err(why) => problems.push(problem(Code::PackageServerInvalid, &why)),
+        let read = |entry| transport(entry, spec).map(|transport| (transport, Variables::new()));
+        match server("mcp.json", &name, entry, read) {
+            Ok(server) => servers.push(server),
+            Err(problem) => problems.push(problem),
         }
     }
     Ok((servers, problems))
+}
+
+/// Makes a server of the entry `name` in `file`, which `read` reads.
+pub(super) fn server(
+    file: &str,
+    name: &str,
+    entry: Value,
+    read: impl FnOnce(Value) -> Result<(ServerTransport, Variables), Refusal>,
+) -> Result<PackageServer, Problem> {
+    let problem = |code, why: &str| {
+        Problem::new(code, format!("{file}: server '{}' is left out: {why}.", text::excerpt(name, 80)))
+    };
+    let digest = Digest::of(canonical(&entry).as_bytes());
+    if name.is_empty() || text::clean_line(name) != name || name.chars().count() > NAME_CHARS {
+        let why = format!("its name must have 1 to {NAME_CHARS} visible characters");
+        return Err(problem(Code::PackageServerInvalid, &why));
+    }
+    match read(entry) {
+        Ok((transport, variables)) => Ok(PackageServer { name: name.to_owned(), transport, variables, digest }),
+        Err(Refusal::Unsupported(why)) => Err(problem(Code::PackageServerUnsupported, &why)),
+        Err(Refusal::Invalid(why)) => Err(problem(Code::PackageServerInvalid, &why)),
+    }
 }
 
 /// Checks everything but the entries, which are returned by name.
@@ -128,8 +164,8 @@ fn entries(bytes: &[u8], spec: SpecVersion) -> Result<BTreeMap<String, Value>, S
     }
 }
 
-/// Reads one entry. Returns `None` for a valid one whose transport is not supported.
-fn transport(entry: Value, spec: SpecVersion) -> Result<Option<ServerTransport>, String> {
+/// Reads one entry.
+pub(super) fn transport(entry: Value, spec: SpecVersion) -> Result<ServerTransport, Refusal> {
     let mut fields = Fields::of(entry)?;
     let kind = fields.required("type")?;
     if spec == SpecVersion::V1_1
@@ -143,10 +179,15 @@ fn transport(entry: Value, spec: SpecVersion) -> Result<Option<ServerTransport>,
             let (url, headers) = (fields.required("url")?, headers(fields.string_map("headers")?)?);
             ServerTransport::StreamableHttp { url: endpoint(&url)?, headers }
         }
-        other => return Err(format!("unknown type '{}'", text::excerpt(other, 80))),
+        other => return Err(Refusal::Invalid(format!("unknown type '{}'", text::excerpt(other, 80)))),
     };
     fields.closed()?;
-    Ok((kind != "sse").then_some(transport))
+    match &*kind {
+        "sse" => Err(Refusal::Unsupported(
+            "Patchbay does not support the deprecated transport 'sse', only 'stdio' and 'streamable-http'".to_owned(),
+        )),
+        _ => Ok(transport),
+    }
 }
 
 fn stdio(fields: &mut Fields) -> Result<ServerTransport, String> {

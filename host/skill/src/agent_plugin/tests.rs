@@ -1,5 +1,7 @@
 //! The checklist of the specification as folders, and the shapes of five public plugins.
 
+mod claude;
+
 use std::{fs, os::unix::fs::symlink};
 
 use serde_json::{Value, json};
@@ -83,7 +85,7 @@ fn component(skill_md: &str) -> Vec<u8> {
 #[test]
 fn manifest_alone_is_a_package() {
     let plugin = Package::new(&manifest("minimal")).read().unwrap();
-    assert_eq!(plugin.manifest.name.as_str(), "minimal");
+    assert_eq!(plugin.name.as_str(), "minimal");
     assert_eq!(plugin.notes.len(), 1);
     assert_eq!(plugin.notes[0].code, Code::PackageEmpty);
 }
@@ -95,11 +97,10 @@ fn folder_without_a_manifest_is_refused_with_its_parts() {
         (code, &*message),
         (Code::PackageManifestMissing, "The folder has no plugin.json, so it is not an Agent Plugin.")
     );
-    let claude = Package::bare().file(".claude-plugin/plugin.json", "{}").file("commands/a.md", "").skill("a");
+    let other = Package::bare().file(".claude-plugin/marketplace.json", "{}").file("agents/a.md", "");
     assert_eq!(
-        claude.refusal().1,
-        "The folder has no plugin.json, so it is not an Agent Plugin. It has '.claude-plugin/', 'commands/', which Patchbay does not \
-         load. To use a skill of it, add its folder below 'skills'."
+        other.refusal().1,
+        "The folder has no plugin.json, so it is not an Agent Plugin. It has '.claude-plugin/', 'agents/', which Patchbay does not load."
     );
     let linked = Package::bare().link("plugin.json", "/etc/hostname");
     assert_eq!(linked.refusal().0, Code::PackageFileRefused);

@@ -4,12 +4,11 @@ use std::collections::BTreeSet;
 
 use patchbay_core::{Code, text};
 
-use super::{PackageFile, PluginManifest};
+use super::PackageFile;
 use crate::Problem;
 
 /// Known parts by the name of the entry directly in the package, and what they are.
 const KNOWN: &[(&str, &str)] = &[
-    ("commands", "commands of other clients"),
     ("agents", "agents of other clients"),
     ("hooks", "programs that other clients start at events"),
     ("hooks.json", "programs that other clients start at events"),
@@ -17,12 +16,22 @@ const KNOWN: &[(&str, &str)] = &[
     ("monitors", "programs that other clients start"),
     ("output-styles", "output styles of other clients"),
     ("themes", "themes of other clients"),
-    (".mcp.json", "MCP servers in another form than mcp.json"),
     (".lsp.json", "language servers of other clients"),
     (".app.json", "apps of other clients"),
-    (".claude-plugin", "data of Claude Code"),
     (".codex-plugin", "data of Codex"),
     (".cursor-plugin", "data of Cursor"),
+];
+/// Parts that Claude Code's form alone uses.
+const ONLY_CLAUDE_USES: &[(&str, &str)] = &[
+    ("commands", "commands of other clients"),
+    (".mcp.json", "MCP servers in another form than mcp.json"),
+    (".claude-plugin", "data of Claude Code"),
+];
+/// Parts that have a meaning in Claude Code's form alone.
+const ONLY_CLAUDE_HAS: &[(&str, &str)] = &[
+    ("bin", "programs that Claude Code puts on its PATH"),
+    ("settings.json", "settings of Claude Code"),
+    ("workflows", "workflows of Claude Code"),
 ];
 /// The most parts that are named.
 const NAMED: usize = 20;
@@ -31,21 +40,23 @@ const NAMED: usize = 20;
 pub(super) struct UnusedParts {
     /// Names, those of folders with a `/`.
     entries: BTreeSet<String>,
+    /// Whether the package has Claude Code's form.
+    is_claude: bool,
 }
 
 impl UnusedParts {
-    pub(super) fn of(files: &[PackageFile]) -> Self {
+    pub(super) fn of(files: &[PackageFile], is_claude: bool) -> Self {
         let entry = |file: &PackageFile| file.path.split_inclusive('/').next().unwrap_or_default().to_owned();
-        Self { entries: files.iter().map(entry).collect() }
+        Self { entries: files.iter().map(entry).collect(), is_claude }
     }
 
-    /// Names each part that is not used.
-    pub(super) fn notes(&self, manifest: &PluginManifest) -> Vec<Problem> {
+    /// Names each part that is not used. `namespaces` are those of `extensions` in `plugin.json`.
+    pub(super) fn notes(&self, namespaces: &[String]) -> Vec<Problem> {
         let mut notes: Vec<_> = self
             .known()
             .map(|(entry, what)| (entry.to_owned(), what))
             .chain(self.folders_of_namespaces().map(|entry| (text::excerpt(entry, 80), "files of another client")))
-            .chain(manifest.namespaces.iter().map(|name| (format!("extensions.{name}"), "settings of another client")))
+            .chain(namespaces.iter().map(|name| (format!("extensions.{name}"), "settings of another client")))
             .map(|(entry, what)| note(format!("'{entry}' is not used: {what}.")))
             .collect();
         for (place, kind) in [("skills", "folder"), ("mcp.json/", "file")] {
@@ -68,18 +79,15 @@ impl UnusedParts {
             [] => String::new(),
             known => format!(" It has {}, which Patchbay does not load.", known.join(", ")),
         };
-        let skills = match self.entries.contains("skills/") {
-            true => " To use a skill of it, add its folder below 'skills'.",
-            false => "",
-        };
-        let message = format!("The folder has no plugin.json, so it is not an Agent Plugin.{found}{skills}");
+        let message = format!("The folder has no plugin.json, so it is not an Agent Plugin.{found}");
         Problem::new(Code::PackageManifestMissing, message)
     }
 
     fn known(&self) -> impl Iterator<Item = (&str, &'static str)> {
-        let known = |entry: &String| {
+        let more = if self.is_claude { ONLY_CLAUDE_HAS } else { ONLY_CLAUDE_USES };
+        let known = move |entry: &String| {
             let name = entry.trim_end_matches('/');
-            KNOWN.iter().find(|(known, _)| *known == name).map(|(_, what)| *what)
+            KNOWN.iter().chain(more).find(|(known, _)| *known == name).map(|(_, what)| *what)
         };
         self.entries.iter().filter_map(move |entry| Some((entry.as_str(), known(entry)?)))
     }

@@ -1,0 +1,185 @@
+//! The MCP servers of Claude Code's form, in `.mcp.json` and in the manifest. Each entry is rewritten as one of `mcp.json`, and then
+//! judged by the same rules. Nothing is started, resolved or expanded here.
+
+use std::collections::BTreeMap;
+
+use cap_std::fs::Dir;
+use patchbay_core::{Code, text};
+use serde_json::{Map, Value};
+
+use super::{
+    MANIFEST_BYTES, SpecVersion,
+    claude::{CLAUDE_MANIFEST, place},
+    json::{self, Fields, kind},
+    reason,
+    servers::{PackageServer, Refusal, SERVERS, ServerTransport, Variables, server, transport},
+};
+use crate::{Problem, files};
+
+/// The file that is read without being named.
+const FILE: &str = ".mcp.json";
+
+/// Reads the servers in `.mcp.json`, and those that the manifest declares: a path, a table of servers, or several of these. A later
+/// one replaces an earlier one of its name. Returns them sorted by name, and a problem for everything that is left out.
+pub(super) fn read_servers(opened: &Dir, declared: Option<Value>) -> (Vec<PackageServer>, Vec<Problem>) {
+    let declared = match declared {
+        Some(Value::Array(values)) => values,
+        other => other.into_iter().collect(),
+    };
+    let (mut entries, mut servers, mut problems) = (BTreeMap::new(), Vec::new(), Vec::new());
+    let mut add = |place: &str, read: Result<BTreeMap<String, Value>, String>| {
+        let place = text::excerpt(place, 80);
+        match read {
+            Ok(more) => entries.extend(more.into_iter().map(|(name, entry)| (name, (place.clone(), entry)))),
+            Err(why) => {
+                let message = format!("{place}: {why}. None of its servers are loaded.");
+                problems.push(Problem::new(Code::PackageServersInvalid, message));
+            }
+        }
+    };
+    add(FILE, file(opened, FILE).map(Option::unwrap_or_default));
+    for value in declared {
+        match value {
+            Value::Object(table) => add(CLAUDE_MANIFEST, Ok(table.into_iter().collect())),
+            Value::String(path) => add(&path, declared_file(opened, &path)),
+            other => {
+                let why = format!("'mcpServers': expected a path or an object, found {}", kind(&other));
+                add(CLAUDE_MANIFEST, Err(why));
+            }
+        }
+    }
+    if entries.len() > SERVERS {
+        let message = format!("{} servers; the limit is {SERVERS}. None of them are loaded.", entries.len());
+        problems.push(Problem::new(Code::PackageServersInvalid, message));
+        entries.clear();
+    }
+    for (name, (place, entry)) in entries {
+        let mut left = Vec::new();
+        match server(&place, &name, entry, |entry| rewritten(entry, &mut left)) {
+            Ok(server) => servers.push(server),
+            Err(problem) => problems.push(problem),
+        }
+        let name = text::excerpt(&name, 80);
+        let unused = left.iter().map(|field| format!("{place}: '{field}' of server '{name}' is not used."));
+        problems.extend(unused.map(|message| Problem::new(Code::PackagePartUnused, message)));
+    }
+    (servers, problems)
+}
+
+fn declared_file(opened: &Dir, path: &str) -> Result<BTreeMap<String, Value>, String> {
+    if !path.ends_with(".json") {
+        return Err("only .json files are read".to_owned());
+    }
+    file(opened, &place(path)?)?.ok_or_else(|| "the file does not exist".to_owned())
+}
+
+/// Reads a file with servers by name, directly or in `mcpServers`; `None` if it does not exist.
+fn file(opened: &Dir, path: &str) -> Result<Option<BTreeMap<String, Value>>, String> {
+    let read = files::read(opened, path, MANIFEST_BYTES);
+    let Some(bytes) = read.map_err(|error| format!("cannot be read: {}", reason(&error)))? else { return Ok(None) };
+    let mut fields = json::object(&bytes)?;
+    let entries = match fields.take("mcpServers") {
+        None => fields,
+        Some(entries) => Fields::of(entries).map_err(|error| format!("'mcpServers': {error}"))?,
+    };
+    Ok(Some(entries.sorted()))
+}
+
+/// Rewrites an entry as one of `mcp.json`, and reads it. `left` receives the fields that have no meaning here.
+fn rewritten(entry: Value, left: &mut Vec<String>) -> Result<(ServerTransport, Variables), Refusal> {
+    let mut fields = Fields::of(entry)?;
+    let kind = fields.string("type")?.unwrap_or_else(|| "stdio".to_owned());
+    let (kind, used): (_, &[&str]) = match &*kind {
+        "stdio" => ("stdio", &["command", "args", "env", "cwd"]),
+        "http" | "streamable-http" => ("streamable-http", &["url", "headers"]),
+        "sse" | "ws" => {
+            let why = format!("Patchbay does not support the transport '{kind}', only 'stdio' and 'http'");
+            return Err(Refusal::Unsupported(why));
+        }
+        other => return Err(Refusal::Invalid(format!("unknown type '{}'", text::excerpt(other, 80)))),
+    };
+    let mut variables = Variables::new();
+    let mut entry = Map::from_iter([("type".to_owned(), Value::from(kind))]);
+    for key in used {
+        if let Some(value) = fields.take(key) {
+            // The user agrees to a fixed address.
+            let value = replaced(value, *key == "url", &mut variables)?;
+            entry.insert((*key).to_owned(), value);
+        }
+    }
+    *left = fields.left();
+    if let Some(Value::String(command)) = entry.get_mut("command")
+        && let Some(below) = command.strip_prefix("${PLUGIN_ROOT}/")
+    {
+        *command = format!("./{below}");
+    }
+    if kind == "stdio" {
+        let env = entry.entry("env").or_insert_with(|| Map::new().into());
+        for name in ["PLUGIN_ROOT", "PLUGIN_DATA"] {
+            if let Value::Object(env) = env {
+                env.entry(format!("CLAUDE_{name}")).or_insert_with(|| format!("${{{name}}}").into());
+            }
+        }
+    }
+    Ok((transport(entry.into(), SpecVersion::V1_0)?, variables))
+}
+
+/// Replaces the placeholders in all strings of a value.
+fn replaced(value: Value, is_fixed: bool, variables: &mut Variables) -> Result<Value, Refusal> {
+    Ok(match value {
+        Value::String(text) => placeholders(&text, is_fixed, variables)?.into(),
+        Value::Array(values) => {
+            let values = values.into_iter().map(|value| replaced(value, is_fixed, variables));
+            values.collect::<Result<Vec<_>, _>>()?.into()
+        }
+        Value::Object(fields) => {
+            let fields = fields.into_iter().map(|(key, value)| Ok((key, replaced(value, is_fixed, variables)?)));
+            fields.collect::<Result<Map<_, _>, Refusal>>()?.into()
+        }
+        other => other,
+    })
+}
+
+/// Replaces the names of Claude Code's folders by ours, and notes all other variables with their defaults. In a text that is fixed,
+/// a variable becomes its default.
+fn placeholders(text: &str, is_fixed: bool, variables: &mut Variables) -> Result<String, Refusal> {
+    let (mut written, mut rest) = (String::new(), text);
+    while let Some((before, inner)) = rest.split_once("${") {
+        written.push_str(before);
+        let (expression, after) = inner.split_once('}').unwrap_or((inner, ""));
+        let (name, default) = match expression.split_once(":-") {
+            Some((name, default)) => (name, Some(default)),
+            None => (expression, None),
+        };
+        rest = after;
+        match name {
+            "CLAUDE_PLUGIN_ROOT" => written.push_str("${PLUGIN_ROOT}"),
+            "CLAUDE_PLUGIN_DATA" => written.push_str("${PLUGIN_DATA}"),
+            _ if name.starts_with("user_config.") => {
+                let name = text::excerpt(name, 80);
+                return Err(Refusal::Unsupported(format!(
+                    "it needs '{name}', which only Claude Code asks its user for"
+                )));
+            }
+            _ if !is_variable(name) => {
+                written.push_str("${");
+                rest = inner;
+            }
+            _ if is_fixed => written.push_str(default.ok_or_else(|| {
+                Refusal::Invalid(format!("its url depends on the variable '{}'", text::excerpt(name, 80)))
+            })?),
+            _ => {
+                variables.entry(name.to_owned()).or_insert_with(|| default.map(str::to_owned));
+                written.push_str(&format!("${{{name}}}"));
+            }
+        }
+    }
+    Ok(written + rest)
+}
+
+/// Whether a text can be the name of a variable.
+fn is_variable(name: &str) -> bool {
+    !name.starts_with(|c: char| c.is_ascii_digit())
+        && !name.is_empty()
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
