@@ -192,6 +192,64 @@ fn folder_is_signed_by_its_sums() {
     refused(&patchbay, &["update", "greet", "--yes", "--to", "1.1.0"], "signature_invalid");
 }
 
+/// The signature of an archive proves nothing about a copy of its files, so the archive is kept.
+#[test]
+fn package_of_a_signed_archive_is_verified_exported_and_synced() {
+    let (one, two, files) = (Patchbay::new(), Patchbay::new(), Files::new());
+    let folder = tempfile::tempdir().unwrap();
+    let key = SigningKey::new(folder.path(), "key", "ed25519");
+    let skill = folder.path().join("tools-1.0.0/greet");
+    fs::create_dir_all(&skill).unwrap();
+    fs::write(skill.join("SKILL.md"), "---\nname: greet\nversion: 1.0.0\n---\nSay hello.\n").unwrap();
+    let packed = Command::new("tar").args(["czf", "tools.tar.gz", "tools-1.0.0"]).current_dir(folder.path()).status();
+    assert!(packed.unwrap().success());
+    let archive = fs::read(folder.path().join("tools.tar.gz")).unwrap();
+    let signature = key.sign("patchbay-plugin", &archive);
+    files
+        .files
+        .lock()
+        .unwrap()
+        .extend([("/tools.tar.gz".to_owned(), archive), ("/tools.tar.gz.sig".to_owned(), signature)]);
+    let url = files.url("/tools.tar.gz");
+    let added = plugin(&one, &["add", &url, "--path", "tools-1.0.0/greet", "--yes"]);
+    assert!(added.code == Some(0) && added.out.contains(&key.fingerprint()), "{added:?}");
+    let verified = plugin(&one, &["verify"]);
+    assert!(verified.code == Some(0) && verified.out.contains("signed by SHA256:"), "{verified:?}");
+    let exported = one.folder().join("exported");
+    assert_eq!(plugin(&one, &["export", exported.to_str().unwrap()]).code, Some(0));
+    // A closed network.
+    files.files.lock().unwrap().clear();
+    let list = exported.join("packages.lock");
+    let sync = ["sync", list.to_str().unwrap(), "--from", exported.to_str().unwrap(), "--yes"];
+    let synced = plugin(&two, &sync);
+    assert!(synced.code == Some(0) && synced.out.contains(&key.fingerprint()), "{synced:?}");
+    assert_eq!(plugin(&two, &["verify"]).code, Some(0));
+    let locks = [lock(&one), lock(&two)].map(|lock| fs::read_to_string(lock).unwrap());
+    assert_eq!(locks[0], locks[1]);
+
+    // A changed archive, or one of another key, is no proof.
+    let kept = |patchbay: &Patchbay| {
+        let entries = fs::read_dir(patchbay.home().join("data/packages/greet")).unwrap();
+        entries.map(|entry| entry.unwrap().path()).find(|path| path.to_string_lossy().ends_with(".tar.gz")).unwrap()
+    };
+    let archive = kept(&two);
+    let whole = fs::read(&archive).unwrap();
+    fs::remove_file(&archive).unwrap();
+    fs::write(&archive, [&whole[..], b"more"].concat()).unwrap();
+    let verified = plugin(&two, &["verify"]);
+    assert!(verified.code == Some(1) && verified.out.contains("greet: wrong: its archive: "), "{verified:?}");
+    let theirs = SigningKey::new(folder.path(), "theirs", "ed25519");
+    fs::remove_file(&archive).unwrap();
+    fs::write(&archive, &whole).unwrap();
+    let signature = archive.with_extension("").with_extension("sig");
+    fs::remove_file(&signature).unwrap();
+    fs::write(&signature, theirs.sign("patchbay-plugin", &whole)).unwrap();
+    let verified = plugin(&two, &["verify"]);
+    assert!(verified.code == Some(1) && verified.out.contains("its archive is signed by SHA256:"), "{verified:?}");
+    assert_eq!(plugin(&two, &["remove", "greet"]).code, Some(0));
+    assert_eq!(packages(&two), [""; 0]);
+}
+
 #[test]
 fn rules_of_the_operator_are_applied_before_and_after_a_download() {
     let (patchbay, files, folder) = (Patchbay::new(), Files::new(), tempfile::tempdir().unwrap());

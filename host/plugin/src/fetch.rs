@@ -9,7 +9,7 @@ use std::{
 };
 
 use patchbay_core::{Code, Digest, Name, text};
-use patchbay_egress::{Target, UrlError};
+use patchbay_egress::{Origin, Target, UrlError};
 use patchbay_skill::{
     Fingerprint, SIGNATURE_BYTES, SignatureError, TarballError, embedded_skill_md, unpack_tarball, unpacked_folder,
     verify_signature,
@@ -113,6 +113,22 @@ impl WebAddress {
             None => format!("{}.sig", self.url),
         }
     }
+
+    /// Returns the package in the downloaded file `at`, which is in `folder`.
+    fn package(&self, folder: TempDir, at: PathBuf, signature: Option<Vec<u8>>) -> Result<FetchedPackage, FetchError> {
+        let bytes = fs::read(&at).map_err(FetchError::io(&at))?;
+        let signer = signature.as_ref().map(|signature| verify_signature(signature, &bytes)).transpose()?;
+        let (path, archive) = if self.is_archive {
+            let root = folder.path().join("unpacked").join(&self.stem);
+            fs::create_dir_all(&root).map_err(FetchError::io(&root))?;
+            unpack_tarball(&*bytes, &root)?;
+            (unpacked_folder(&root, self.folder.as_deref())?, Some(at))
+        } else {
+            (named(folder.path(), &at, &bytes, &[&self.stem])?, None)
+        };
+        let found = PackageAddress::Web(self.clone()).to_string();
+        Ok(FetchedPackage { path, found, signature, signer, archive, _folder: Some(folder) })
+    }
 }
 
 impl PackageAddress {
@@ -147,6 +163,28 @@ impl PackageAddress {
             Self::Local(path) => local(path),
             Self::Web(web) => web.fetch(options.sha256).await,
             Self::Registry(address) => from_registry(address, options).await,
+        }
+    }
+
+    /// Returns the package in an archive that was fetched from here earlier. Its signature is checked again.
+    pub(crate) fn reopen(&self, archive: &Path, signature: Vec<u8>) -> Result<FetchedPackage, FetchError> {
+        let Self::Web(web) = self else {
+            return Err(TarballError::Damaged("no package came in an archive from there".to_owned()).into());
+        };
+        let folder = temporary()?;
+        let at = folder.path().join("download");
+        fs::copy(archive, &at).map_err(FetchError::io(archive))?;
+        web.package(folder, at, Some(signature))
+    }
+
+    /// Returns the version that the address names. Only the address of a registry does.
+    pub fn version(&self) -> Option<String> {
+        match self {
+            Self::Registry(address) => match address.reference() {
+                Reference::Version(version) => Some(version.to_string()),
+                Reference::Digest(_) => None,
+            },
+            _ => None,
         }
     }
 
@@ -212,6 +250,8 @@ pub struct FetchedPackage {
     pub signature: Option<Vec<u8>>,
     /// The key that signed the fetched file. `None` without a signature, or if a folder's sums are to be compared with it.
     pub signer: Option<Fingerprint>,
+    /// The archive that the package came in, which the signature covers.
+    pub archive: Option<PathBuf>,
     _folder: Option<TempDir>,
 }
 
@@ -228,6 +268,19 @@ pub enum FetchError {
     /// The archive cannot be unpacked.
     #[error(transparent)]
     Archive(#[from] TarballError),
+    /// The server does not say whether there is a signature.
+    #[error(
+        "{origin} responded with status {status} to the request for '{file}', so the package may be signed. Ask its publisher to upload the \
+         signature, or to answer 404 where there is none; S3 does if everyone may list the bucket"
+    )]
+    SignatureRefused {
+        /// The origin that answered.
+        origin: Origin,
+        /// The HTTP status.
+        status: u16,
+        /// The name of the file with the signature.
+        file: String,
+    },
     /// It has a signature that is not valid. A package without a signature is no error here.
     #[error(transparent)]
     Signature(#[from] SignatureError),
@@ -253,6 +306,7 @@ impl FetchError {
             Self::Download(error) => error.code(),
             Self::Registry(error) => error.code(),
             Self::Archive(error) => error.code(),
+            Self::SignatureRefused { .. } => Code::DownloadFailed,
             Self::Signature(_) => Code::SignatureInvalid,
             Self::Io { .. } => Code::FolderUnusable,
         }
@@ -284,7 +338,7 @@ fn local(path: &Path) -> Result<FetchedPackage, FetchError> {
         None => None,
     };
     let found = canonical.to_string_lossy().into_owned();
-    Ok(FetchedPackage { path: path.to_owned(), found, signature, signer, _folder: None })
+    Ok(FetchedPackage { path: path.to_owned(), found, signature, signer, archive: None, _folder: None })
 }
 
 impl WebAddress {
@@ -297,18 +351,7 @@ impl WebAddress {
         file.flush().map_err(FetchError::io(&at))?;
         drop(file);
         let signature = self.fetch_signature().await?;
-        let bytes = fs::read(&at).map_err(FetchError::io(&at))?;
-        let signer = signature.as_ref().map(|signature| verify_signature(signature, &bytes)).transpose()?;
-        let path = if self.is_archive {
-            let root = folder.path().join("unpacked").join(&self.stem);
-            fs::create_dir_all(&root).map_err(FetchError::io(&root))?;
-            unpack_tarball(&*bytes, &root)?;
-            unpacked_folder(&root, self.folder.as_deref())?
-        } else {
-            named(folder.path(), &at, &bytes, &[&self.stem])?
-        };
-        let found = PackageAddress::Web(self.clone()).to_string();
-        Ok(FetchedPackage { path, found, signature, signer, _folder: Some(folder) })
+        self.package(folder, at, signature)
     }
 
     /// Downloads the signature beside the file. Only a server that says that there is none has none.
@@ -318,6 +361,11 @@ impl WebAddress {
         match Downloads::new(limits).fetch(&self.signature(), ExpectedFile::default(), &mut signature).await {
             Ok(_) => Ok(Some(signature)),
             Err(DownloadError::Status { status: 404 | 410, .. }) => Ok(None),
+            Err(DownloadError::Status { origin, status: status @ (401 | 403), .. }) => {
+                let url = self.signature();
+                let file = url.split('?').next().and_then(|path| path.rsplit('/').next()).unwrap_or_default();
+                Err(FetchError::SignatureRefused { origin, status, file: text::excerpt(file, 80) })
+            }
             Err(DownloadError::TooLarge { .. }) => Err(SignatureError::TooLarge { bytes: SIGNATURE_BYTES + 1 }.into()),
             Err(error) => Err(error.into()),
         }
@@ -342,7 +390,7 @@ async fn from_registry(address: &RegistryAddress, options: &FetchOptions) -> Res
     let title = manifest.title.as_deref().and_then(|title| title.strip_suffix(".wasm")).unwrap_or_default();
     let path = named(folder.path(), &at, &bytes, &[title, address.last_segment()])?;
     let found = address.at(Reference::Digest(manifest.digest)).to_string();
-    Ok(FetchedPackage { path, found, signature, signer, _folder: Some(folder) })
+    Ok(FetchedPackage { path, found, signature, signer, archive: None, _folder: Some(folder) })
 }
 
 fn temporary() -> Result<TempDir, FetchError> {

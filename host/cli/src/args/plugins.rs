@@ -180,6 +180,8 @@ pub(crate) struct PluginSync {
     /// Also remove packages that are not in LOCK
     #[arg(long)]
     pub(crate) exact: bool,
+    #[command(flatten)]
+    pub(crate) sign_in: RegistrySignIn,
     /// Do not ask; takes no update that asks for something new
     #[arg(long)]
     pub(crate) yes: bool,

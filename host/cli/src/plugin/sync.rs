@@ -3,8 +3,11 @@
 use std::{path::Path, process::ExitCode};
 
 use patchbay_core::{Code, PackageName, text};
-use patchbay_plugin::package::{
-    StagedPackage, SyncPlan, SyncStep, VerifiedPackage, export as export_packages, verify as verify_package,
+use patchbay_plugin::{
+    PackageAddress,
+    package::{
+        StagedPackage, SyncPlan, SyncStep, VerifiedPackage, export as export_packages, verify as verify_package,
+    },
 };
 use patchbay_skill::find_packages_lock;
 use serde_json::json;
@@ -31,7 +34,9 @@ pub(super) async fn run(sync: &PluginSync) -> Result<ExitCode, CliError> {
     let home = HomeDirs::find()?;
     let host = open(&home)?;
     let mut held = packages(&home, host.store()).hold().await?;
-    let plan = SyncPlan::new(&held, &target, sync.from.as_deref(), sync.exact, &inspector(false)?).await?;
+    let sign_in = async |address: &PackageAddress| fetching.sign_in(address, &sync.sign_in).await;
+    let (from, inspector) = (sync.from.as_deref(), inspector(false)?);
+    let plan = SyncPlan::new(&held, &target, from, sync.exact, &inspector, &sign_in).await?;
     if plan.is_empty() {
         say!("The packages are already those of the lock.");
         return Ok(ExitCode::SUCCESS);

@@ -28,9 +28,10 @@ async fn server() -> Stub {
         "/greet-1.2.0.wasm" | "/signed.wasm?x=1" => reply(200, "", component()),
         "/greet-1.2.0.tar.gz" => reply(200, "", archive()),
         "/signed.wasm.sig?x=1" => reply(200, "", "-----BEGIN SSH SIGNATURE-----"),
-        "/large.wasm" | "/broken.wasm" => reply(200, "", component()),
+        "/large.wasm" | "/broken.wasm" | "/bucket.wasm?x=1" => reply(200, "", component()),
         "/large.wasm.sig" => reply(200, "", vec![b' '; 17 << 10]),
         "/broken.wasm.sig" => reply(500, "", ""),
+        "/bucket.wasm.sig?x=1" => reply(403, "", ""),
         _ => reply(404, "", ""),
     })
     .await
@@ -64,9 +65,13 @@ async fn signature_is_refused_unless_it_is_valid_or_missing() {
         ("/signed.wasm?x=1", Code::SignatureInvalid, "not an OpenSSH signature: "),
         ("/large.wasm", Code::SignatureInvalid, "the signature has 16385 bytes; at most 16384 are read"),
         ("/broken.wasm", Code::DownloadFailed, "http://localhost:"),
+        ("/bucket.wasm?x=1", Code::DownloadFailed, "http://localhost:"),
     ] {
         let error = fetched(&server.url(path), None).await.unwrap_err();
         assert!(error.code() == code && error.to_string().starts_with(words), "{path}: {error}");
+        // As S3 does for a file that does not exist, if strangers may not list its bucket.
+        let words = "responded with status 403 to the request for 'bucket.wasm.sig', so the package may be signed.";
+        assert_eq!(error.to_string().contains(words), path.starts_with("/bucket"), "{path}: {error}");
     }
 }
 

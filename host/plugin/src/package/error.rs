@@ -6,6 +6,8 @@ use patchbay_core::{Code, text};
 use patchbay_skill::{LockError, Problem};
 use patchbay_store::StoreError;
 
+use crate::FetchError;
+
 /// Why an operation on packages failed, with its stable code. Nothing was changed, or the change is completed by the next command.
 #[derive(Debug)]
 pub struct PackageError {
@@ -53,6 +55,12 @@ impl std::error::Error for PackageError {}
 impl From<Problem> for PackageError {
     fn from(Problem { code, message }: Problem) -> Self {
         Self::new(code, message)
+    }
+}
+
+impl From<FetchError> for PackageError {
+    fn from(error: FetchError) -> Self {
+        Self::new(error.code(), format!("{error}."))
     }
 }
 

@@ -141,7 +141,7 @@ impl HeldPackages {
     }
 
     pub(crate) fn stage_copy(&self, package: &LockedPackage, from: &Path) -> Result<StagedPackage, PackageError> {
-        StagedPackage::of_copy(&self.packages.paths.folder, package.kind, from, package.digest)
+        StagedPackage::of_copy(&self.packages.paths.folder, package, from)
     }
 
     /// Replaces the lock, and installs `staged`, the copy for the package `name`. `grants` move with it. The old lock and the old

@@ -113,6 +113,28 @@ pub async fn report(
     Ok(report)
 }
 
+/// Inspects the copy of a package that a lock describes, with its renames. A package of a registry that states no version has the
+/// version of its tag, which only the lock contains.
+///
+/// # Errors
+/// As for [`report`].
+pub async fn report_locked(
+    inspector: &Inspector,
+    folder: &Path,
+    package: &LockedPackage,
+) -> Result<PackageReport, PackageError> {
+    let mut report = report(inspector, folder, package.kind, package.name.clone(), &renames(package)).await?;
+    if package.found.starts_with("oci://") {
+        report.version = report.version.or_else(|| package.version.clone());
+    }
+    Ok(report)
+}
+
+/// Returns the renames that a lock has for a package: the names in the package, each with the name in sessions.
+pub fn renames(package: &LockedPackage) -> BTreeMap<Name, Name> {
+    package.skills.iter().filter_map(|skill| Some((skill.own_name()?, skill.name.clone()))).collect()
+}
+
 impl PackageReport {
     fn leave_out(&mut self, path: &str, why: String) {
         self.left_out.push(LeftOut { path: text::excerpt(path, 80), why: text::clean_line(&why) });

@@ -6,15 +6,16 @@ use std::{
 };
 
 use patchbay_core::{Code, Digest, PackageName};
-use patchbay_skill::{Fingerprint, PackageKind, agent_plugin::Sums, verify_signature};
+use patchbay_skill::{Fingerprint, LockedPackage, PackageKind, agent_plugin::Sums, verify_signature};
 use tempfile::TempDir;
 
 use super::{
-    PackageError, SourceForm,
+    PackageError, PackageSource, SourceForm,
     error::shown,
     files::{self, PackageTree},
+    find_source,
 };
-use crate::FetchedPackage;
+use crate::{AddressError, FetchedPackage, PackageAddress};
 
 /// A copy in a hidden folder beside the packages. Dropping it deletes the copy.
 #[derive(Debug)]
@@ -24,6 +25,8 @@ pub struct StagedPackage {
     content: PackageContent,
     /// The signature and the key that made it.
     signature: Option<(Vec<u8>, Option<Fingerprint>)>,
+    /// The archive that the signature covers, in the folder of the copy. Without one, the signature covers the package itself.
+    archive: Option<PathBuf>,
 }
 
 /// The files of a copy, and the digest of the package.
@@ -35,6 +38,8 @@ pub(crate) struct PackageContent {
 
 /// The prefix of the folders of copies; a crash leaves them behind.
 pub(crate) const STAGING: &str = ".adding-";
+/// The end of a kept archive's name.
+pub(crate) const ARCHIVE: &str = "tar.gz";
 
 impl PackageContent {
     /// Reads the copy in the folder `copy`.
@@ -114,44 +119,70 @@ impl StagedPackage {
                 PackageContent { digest, sums: Sums::new([(name, digest)].into())? }
             }
         };
-        Ok(Self { staging, kind: *kind, content, signature: None })
+        Ok(Self { staging, kind: *kind, content, signature: None, archive: None })
     }
 
-    /// Copies an installed or exported package, which must have this digest.
-    pub(crate) fn of_copy(
-        packages: &Path,
-        kind: PackageKind,
-        from: &Path,
-        digest: Digest,
-    ) -> Result<Self, PackageError> {
-        let staging = staging(packages)?;
-        let copy = staging.path().join("copy");
-        PackageTree::of_folder(from)?.copy(&copy)?;
-        let content = PackageContent::of_copy(kind, &copy)?;
-        if content.digest != digest {
-            let message = format!("{} has the digest {}, and not {digest}.", shown(from), content.digest);
+    /// Copies an installed or exported package, which must have the digest in the lock. If its archive was kept, that one is unpacked
+    /// instead, because the signature proves nothing about the copy.
+    pub(crate) fn of_copy(packages: &Path, package: &LockedPackage, from: &Path) -> Result<Self, PackageError> {
+        let (signature, archive) = (fs::read(from.with_extension("sig")).ok(), from.with_extension(ARCHIVE));
+        let staged = match signature {
+            Some(signature) if archive.exists() => Self::of_archive(packages, package, &archive, signature)?,
+            signature => {
+                let (staging, kind) = (staging(packages)?, package.kind);
+                let copy = staging.path().join("copy");
+                PackageTree::of_folder(from)?.copy(&copy)?;
+                let content = PackageContent::of_copy(kind, &copy)?;
+                let signature = match signature {
+                    Some(signature) => {
+                        let signer = verify_signature(&signature, &content.signed_bytes(kind, &copy)?).ok();
+                        Some((signature, signer))
+                    }
+                    None => None,
+                };
+                Self { staging, kind, content, signature, archive: None }
+            }
+        };
+        if staged.digest() != package.digest {
+            let (found, expected) = (staged.digest(), package.digest);
+            let message = format!("{} has the digest {found}, and not {expected}.", shown(from));
             return Err(PackageError::new(Code::PackageChanged, message));
         }
-        let signature = fs::read(from.with_extension("sig")).ok();
-        let signature = match signature {
-            Some(signature) => {
-                let signer = verify_signature(&signature, &content.signed_bytes(kind, &copy)?).ok();
-                Some((signature, signer))
-            }
-            None => None,
-        };
-        Ok(Self { staging, kind, content, signature })
+        Ok(staged)
     }
 
-    /// Keeps the signature of the fetched package. That of a folder is compared with the folder's sums.
+    fn of_archive(
+        packages: &Path,
+        package: &LockedPackage,
+        archive: &Path,
+        signature: Vec<u8>,
+    ) -> Result<Self, PackageError> {
+        let refused = |error: AddressError| PackageError::refused(format!("{}: {error}.", shown(archive)));
+        let address: PackageAddress = package.found.parse().map_err(refused)?;
+        let fetched = address.reopen(archive, signature)?;
+        let PackageSource::Package(source) = find_source(&fetched.path)? else {
+            return Err(PackageError::refused(format!("{} is not a package.", shown(archive))));
+        };
+        let mut staged = Self::of_source(packages, &source)?;
+        staged.keep_signature(&fetched)?;
+        Ok(staged)
+    }
+
+    /// Keeps the signature of the fetched package, and the archive that it covers. The signature of a folder is compared with the
+    /// folder's sums.
     ///
     /// # Errors
-    /// `signature_invalid` if it does not match.
+    /// `signature_invalid` if it does not match; the archive cannot be copied.
     pub fn keep_signature(&mut self, fetched: &FetchedPackage) -> Result<(), PackageError> {
         let Some(signature) = &fetched.signature else { return Ok(()) };
-        // Of an archive, only the fetched file was signed. Everything else is compared as it was copied.
-        let signer = match fetched.signer.filter(|_| self.kind != PackageKind::File) {
-            Some(signer) => signer,
+        let signer = match fetched.signer.zip(fetched.archive.as_ref()) {
+            Some((signer, archive)) => {
+                let kept = self.staging.path().join(ARCHIVE);
+                fs::copy(archive, &kept).map_err(PackageError::io(archive))?;
+                self.archive = Some(kept);
+                signer
+            }
+            // Everything else is compared as it was copied.
             None => verify_signature(signature, &self.content.signed_bytes(self.kind, &self.folder())?)
                 .map_err(|error| PackageError::new(Code::SignatureInvalid, format!("{error}.")))?,
         };
@@ -194,10 +225,20 @@ impl StagedPackage {
             files::write(&new, self.content.sums.to_text().as_bytes())?;
             fs::rename(&new, &list).map_err(PackageError::io(&list))?;
         }
-        let signature = place.with_extension("sig");
-        match &self.signature {
-            Some((bytes, _)) => files::write(&signature, bytes)?,
-            None => drop(fs::remove_file(&signature)),
+        let signature = match &self.signature {
+            Some((bytes, _)) => {
+                let new = self.staging.path().join("sig");
+                files::write(&new, bytes)?;
+                Some(new)
+            }
+            None => None,
+        };
+        for (end, new) in [("sig", &signature), (ARCHIVE, &self.archive)] {
+            let kept = place.with_extension(end);
+            match new {
+                Some(new) => fs::rename(new, &kept).map_err(PackageError::io(&kept))?,
+                None => drop(fs::remove_file(&kept)),
+            }
         }
         if place.exists() {
             let copy = Sums::of_folder(&self.folder())?;

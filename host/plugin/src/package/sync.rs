@@ -1,12 +1,11 @@
 //! Makes a home equal to another `packages.lock`, and writes what a closed network needs for that.
 
 use std::{
-    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
 };
 
-use patchbay_core::{Code, Name, PackageName};
+use patchbay_core::{Code, PackageName};
 use patchbay_skill::{Fingerprint, LockedPackage, PackagesLock};
 
 use super::{
@@ -14,9 +13,9 @@ use super::{
     error::shown,
     find_source,
     held::{grants_of_removed, moved_grants},
-    report, verify,
+    report_locked, verify,
 };
-use crate::{AddressError, FetchOptions, Inspector, PackageAddress, SignerChanged, check_signer};
+use crate::{AddressError, FetchOptions, Inspector, PackageAddress, SignIn, SignerChanged, check_signer};
 
 /// The changes that make a home equal to a lock. Every copy is complete and has the digest of the lock.
 pub struct SyncPlan {
@@ -37,17 +36,18 @@ pub struct SyncStep {
 
 impl SyncPlan {
     /// Plans the changes from the held packages to `target`. The files come from the exported folder `from`, else from where the
-    /// packages of `target` were found. Packages that `target` does not name are removed if `exact`.
+    /// packages of `target` were found, where `sign_in` signs in. Packages that `target` does not name are removed if `exact`.
     ///
     /// # Errors
-    /// A package cannot be read, differs from its entry in `target`, or has another signer than the pinned one.
-    pub async fn new(
+    /// A package cannot be read, differs from its entry in `target`, or has another signer than the pinned one; those of `sign_in`.
+    pub async fn new<E: From<PackageError>>(
         held: &HeldPackages,
         target: &PackagesLock,
         from: Option<&Path>,
         exact: bool,
         inspector: &Inspector,
-    ) -> Result<Self, PackageError> {
+        sign_in: &impl AsyncFn(&PackageAddress) -> Result<SignIn, E>,
+    ) -> Result<Self, E> {
         let mut steps = Vec::new();
         for package in target.in_order() {
             let before = held.lock().package(package.name.as_str());
@@ -55,11 +55,15 @@ impl SyncPlan {
             if before.filter(is_there).is_some_and(|before| verify(held.packages(), before).wrong.is_empty()) {
                 continue;
             }
-            let staged = stage(held, package, from).await?;
+            let staged = match from {
+                Some(from) => held.stage_copy(package, &from.join(package.folder()))?,
+                None => stage_found(held, package, sign_in).await?,
+            };
+            check_pinned(package, &staged)?;
             if let Some(before) = before {
                 check_pinned(before, &staged)?;
             }
-            let report = reported(inspector, &staged.folder(), package).await?;
+            let report = report_locked(inspector, &staged.folder(), package).await?;
             let diff = match before {
                 Some(before) => Some(difference(held, inspector, before, &report).await),
                 None => None,
@@ -152,7 +156,7 @@ async fn difference(
     before: &LockedPackage,
     new: &PackageReport,
 ) -> PackageDiff {
-    match reported(inspector, &held.packages().folder_of(before), before).await {
+    match report_locked(inspector, &held.packages().folder_of(before), before).await {
         Ok(old) if old.digest == before.digest => PackageDiff::new(&old, new),
         _ => PackageDiff::from_entry(before, new),
     }
@@ -172,31 +176,23 @@ fn check_pinned(package: &LockedPackage, staged: &StagedPackage) -> Result<(), P
     Err(PackageError::new(Code::SignerChanged, message))
 }
 
-/// Copies a package of the target, which must have the digest and the signer of the lock.
-async fn stage(
+/// Fetches a package of the target from where it was found. It must have the digest of the lock.
+async fn stage_found<E: From<PackageError>>(
     held: &HeldPackages,
     package: &LockedPackage,
-    from: Option<&Path>,
-) -> Result<StagedPackage, PackageError> {
-    let staged = match from {
-        Some(from) => held.stage_copy(package, &from.join(package.folder()))?,
-        None => stage_found(held, package).await?,
-    };
-    check_pinned(package, &staged)?;
-    Ok(staged)
-}
-
-async fn stage_found(held: &HeldPackages, package: &LockedPackage) -> Result<StagedPackage, PackageError> {
+    sign_in: &impl AsyncFn(&PackageAddress) -> Result<SignIn, E>,
+) -> Result<StagedPackage, E> {
     let missing = |why: String| {
         let name = &package.name;
         let message = format!(
             "package '{name}' cannot be read from {}: {why} Name an exported folder with --from DIR.",
             shown(Path::new(&package.found))
         );
-        PackageError::new(Code::PackageNotFound, message)
+        E::from(PackageError::new(Code::PackageNotFound, message))
     };
     let address: PackageAddress = package.found.parse().map_err(|error: AddressError| missing(format!("{error}.")))?;
-    let fetched = address.fetch(&FetchOptions::default()).await.map_err(|error| missing(format!("{error}.")))?;
+    let options = FetchOptions { sha256: None, sign_in: sign_in(&address).await? };
+    let fetched = address.fetch(&options).await.map_err(|error| missing(format!("{error}.")))?;
     let source = match find_source(&fetched.path) {
         Ok(PackageSource::Package(source)) => source,
         Ok(_) => return Err(missing("it is no longer a package.".to_owned())),
@@ -205,19 +201,6 @@ async fn stage_found(held: &HeldPackages, package: &LockedPackage) -> Result<Sta
     let mut staged = held.stage(&source)?;
     staged.keep_signature(&fetched)?;
     if staged.digest() == package.digest { Ok(staged) } else { Err(missing("it has another digest now.".to_owned())) }
-}
-
-async fn reported(
-    inspector: &Inspector,
-    folder: &Path,
-    package: &LockedPackage,
-) -> Result<PackageReport, PackageError> {
-    report(inspector, folder, package.kind, package.name.clone(), &renames(package)).await
-}
-
-/// Returns the renames that a lock has for a package: the names in the package, each with the name in sessions.
-pub fn renames(package: &LockedPackage) -> BTreeMap<Name, Name> {
-    package.skills.iter().filter_map(|skill| Some((skill.own_name()?, skill.name.clone()))).collect()
 }
 
 /// Writes the lock and all packages into `folder`, which is created and must be empty. [`SyncPlan::new`] reads it.
@@ -235,7 +218,7 @@ pub fn export(packages: &Packages, folder: &Path) -> Result<PackagesLock, Packag
     for package in lock.packages() {
         let from: PathBuf = packages.folder_of(package);
         let name = package.name.clone();
-        StagedPackage::of_copy(folder, package.kind, &from, package.digest)?.install(folder, &name)?;
+        StagedPackage::of_copy(folder, package, &from)?.install(folder, &name)?;
     }
     let file = folder.join("packages.lock");
     fs::write(&file, lock.to_text()).map_err(PackageError::io(&file))?;

@@ -1,6 +1,6 @@
 //! Compares installed packages with the lock, offline and without running anything.
 
-use std::{fs, path::Path};
+use std::{env, fs, path::Path};
 
 use patchbay_core::{PackageName, text};
 use patchbay_skill::{
@@ -9,7 +9,11 @@ use patchbay_skill::{
     verify_signature,
 };
 
-use super::{PackageError, Packages, report::FETCHES, staged::PackageContent};
+use super::{
+    PackageError, Packages, StagedPackage,
+    report::FETCHES,
+    staged::{ARCHIVE, PackageContent},
+};
 
 /// What [`verify`] found out about one package.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,6 +70,9 @@ fn check_signature(
     let Ok(signature) = fs::read(folder.with_extension("sig")) else {
         return unknown.push("its signature is not kept".to_owned());
     };
+    if folder.with_extension(ARCHIVE).exists() {
+        return check_archive(package, folder, signer, wrong);
+    }
     let signed =
         PackageContent::of_copy(package.kind, folder).and_then(|content| content.signed_bytes(package.kind, folder));
     // Files that cannot be read are reported already.
@@ -77,6 +84,21 @@ fn check_signature(
             unknown.push("its signature covers the archive that it came in, which is not kept".to_owned());
         }
         Err(error) => wrong.push(error.to_string()),
+    }
+}
+
+/// Unpacks the archive that was signed, and compares it with the lock.
+fn check_archive(package: &LockedPackage, folder: &Path, signer: Fingerprint, wrong: &mut Vec<String>) {
+    let unpacked = tempfile::tempdir()
+        .map_err(PackageError::io(&env::temp_dir()))
+        .and_then(|temporary| StagedPackage::of_copy(temporary.path(), package, folder));
+    match unpacked.map(|staged| staged.signer()) {
+        Ok(Some(found)) if found == signer => {}
+        Ok(found) => {
+            let found = found.map_or("by nobody".to_owned(), |found| format!("by {found}"));
+            wrong.push(format!("its archive is signed {found}, and not by {signer}"));
+        }
+        Err(error) => wrong.push(format!("its archive: {}", error.to_string().trim_end_matches('.'))),
     }
 }
 
