@@ -80,6 +80,7 @@ mod old_sessions;
 mod other_sessions;
 mod package_addresses;
 mod package_crashes;
+mod package_registries;
 mod package_servers;
 mod packages;
 mod personas;

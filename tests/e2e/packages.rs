@@ -397,6 +397,32 @@ fn renamed_skill_is_not_replaced_by_another_one_of_its_name() {
 }
 
 #[test]
+fn new_skill_of_an_update_is_renamed_if_it_clashes() {
+    let patchbay = Patchbay::new();
+    patchbay.write("workspace/more/SKILL.md", HELLO);
+    succeed(&patchbay, &["add", "more", "--yes"]);
+    agent_plugin(&patchbay, "workspace/tools", "1.0.0", &[("skills/hello/SKILL.md", HELLO)]);
+    succeed(&patchbay, &["add", "tools", "--rename", "hello=hi", "--yes"]);
+    agent_plugin(&patchbay, "workspace/tools", "1.1.0", &[("skills/more/SKILL.md", HELLO)]);
+    let check = succeed(&patchbay, &["update", "tools", "--check"]);
+    let line = "conflict: skill 'more' is left out: package 'more' was added earlier and has one. To use both: patchbay plugin update \
+                tools --rename more=NEW\n";
+    assert!(check.contains(line), "{check}");
+    assert!(!succeed(&patchbay, &["update", "tools", "--check", "--rename", "more=other"]).contains("conflict:"));
+    let update = ["update", "tools", "--yes", "--to", "1.1.0", "--rename"];
+    let unknown = refused(&patchbay, &[&update[..], &["nothing=x"]].concat(), 1, "invalid_args");
+    assert!(unknown.err.contains("the package has no skill 'nothing' to rename; it has hello, more."), "{unknown:?}");
+    refused(&patchbay, &[&update[..], &["more=hi"]].concat(), 1, "invalid_args");
+    succeed(&patchbay, &[&update[..], &["more=other"]].concat());
+    let skills = patchbay.line("/skills");
+    assert!(["more", "hi", "other"].iter().all(|name| skills.contains(name)), "{skills}");
+    assert!(!skills.contains("[name_shadowed]"), "{skills}");
+    // Without names, it would be for all packages.
+    assert_eq!(plugin(&patchbay, &["update", "--rename", "a=b"]).code, Some(2));
+    succeed(&patchbay, &["verify"]);
+}
+
+#[test]
 fn hostile_sources_are_refused() {
     let patchbay = Patchbay::new();
     let at = |path: &str| patchbay.workspace().join("tools").join(path);

@@ -18,7 +18,7 @@ pub(crate) use mcp::{ConnectArguments, McpCommand, ServeMcp};
 pub(crate) use plugins::{
     NewPlugin, PluginAdd, PluginAllow, PluginBuild, PluginCall, PluginDeny, PluginDev, PluginDiff, PluginExport,
     PluginKindArgument, PluginList, PluginPush, PluginRemove, PluginSums, PluginSync, PluginTest, PluginUpdate,
-    PluginVerify, RegistrySignIn, ToolsCommand,
+    PluginVerify, RegistrySignIn, Rename, ToolsCommand,
 };
 pub(crate) use recordings::{CallFixture, FixtureOptions, JournalCommand, SessionFixtures};
 pub(crate) use token::TokenCommand;

@@ -131,6 +131,9 @@ pub(crate) struct PluginUpdate {
     /// Take this version and no other, even a lower one; of a package without a version, its digest
     #[arg(long, value_name = "VERSION")]
     pub(crate) to: Option<String>,
+    /// Give a skill of the new version another name; may be given several times
+    #[arg(long, value_name = "OLD=NEW", requires = "names")]
+    pub(crate) rename: Vec<Rename>,
     /// Accept this key in place of the pinned one, after its publisher has confirmed it
     #[arg(long, value_name = "FINGERPRINT")]
     pub(crate) accept_signer: Option<Fingerprint>,

@@ -1,12 +1,14 @@
 //! `patchbay plugin add`: copies a package, links the folder of a skill, or copies an adapter into the providers folder.
 
-use std::{collections::BTreeMap, path::Path, process::ExitCode, sync::Arc};
+use std::{path::Path, process::ExitCode, sync::Arc};
 
 use patchbay_core::{Code, PackageName, text};
 use patchbay_plugin::{
     FetchedPackage, InspectionReport, InstallError, InstalledPlugin, LocatedPlugin, PackageAddress, PluginForm, link,
     locate,
-    package::{HeldPackages, PackageReport, PackageSource, SourceForm, StagedPackage, find_source, report},
+    package::{
+        HeldPackages, PackageReport, PackageSource, SkillReport, SourceForm, StagedPackage, find_source, report,
+    },
 };
 use patchbay_policy::{Identity, Root, quoted};
 use patchbay_session::Host;
@@ -20,7 +22,7 @@ use serde_json::json;
 use super::{
     fetching::{Fetching, parse_address},
     inspector,
-    packages::{UNDECIDED, confirm, packages, print_grants, shown, undecided},
+    packages::{UNDECIDED, check_renames, confirm, packages, print_grants, renames, shown, undecided},
 };
 use crate::{
     CliError,
@@ -124,9 +126,10 @@ async fn add_package(
     }
     let mut staged = held.stage(source)?;
     staged.keep_signature(fetched)?;
-    let report = reported(add, &name, source, &staged).await?;
+    let mut report = reported(add, &name, source, &staged).await?;
+    report.version = report.version.or_else(|| address.version());
     let signer = fetching.judge(address, staged.signer(), &report.asks())?;
-    let conflicts = conflicts(&host, &report, &given).await?;
+    let conflicts = conflicts(&host, &report.skills, &format!("patchbay plugin add {given}")).await?;
     if !add.json {
         report.lines().iter().chain([&signer]).chain(&conflicts).for_each(|line| say!("{line}"));
     }
@@ -158,17 +161,13 @@ async fn reported(
     source: &SourceForm,
     staged: &StagedPackage,
 ) -> Result<PackageReport, CliError> {
-    let renames: BTreeMap<_, _> = add.rename.iter().map(|rename| (rename.old.clone(), rename.new.clone())).collect();
+    let renames = renames(&add.rename);
     let report = report(&inspector(false)?, &staged.folder(), source.kind, name.clone(), &renames).await?;
     if let Some(why) = report.unusable() {
         let code = if source.kind == PackageKind::AgentPlugin { Code::PackageEmpty } else { Code::InvalidArgs };
         return Err(CliError::new(code, format!("{} was not added: {why}", shown(&add.plugin))));
     }
-    let own: Vec<&str> = report.skills.iter().map(|skill| &*skill.inspected.name).collect();
-    if let Some(unknown) = renames.keys().find(|old| !own.contains(&old.as_str())) {
-        let message = format!("the package has no skill '{unknown}' to rename; it has {}.", own.join(", "));
-        return Err(CliError::new(Code::InvalidArgs, message));
-    }
+    check_renames(&add.rename, &report)?;
     Ok(report)
 }
 
@@ -186,13 +185,18 @@ async fn install(
     Ok(())
 }
 
-/// Returns a line for each name or alias that the package would not get, or would take from a lower root.
-async fn conflicts(host: &Arc<Host>, report: &PackageReport, given: &str) -> Result<Vec<String>, CliError> {
+/// Returns a line for each name or alias that new skills of a package would not get, or would take from a lower root. `command` is
+/// the one to repeat with other names.
+pub(super) async fn conflicts<'a>(
+    host: &Arc<Host>,
+    skills: impl IntoIterator<Item = &'a SkillReport>,
+    command: &str,
+) -> Result<Vec<String>, CliError> {
     let snapshot = host.preview_snapshot(Path::new(".")).await?;
     let mut lines = Vec::new();
-    for skill in &report.skills {
+    for skill in skills {
         let name = &skill.name;
-        let rename = format!("To use both: patchbay plugin add {given} --rename {}=NEW", skill.inspected.name);
+        let rename = format!("To use both: {command} --rename {}=NEW", skill.inspected.name);
         match snapshot.skill(name.as_str()) {
             Some(other) if other.root == Root::Package => {
                 let owner = other.root_path.as_deref().unwrap_or_default();

@@ -1,6 +1,7 @@
 //! What the commands of packages share: the packages of the home, the question before a change, and the grants to type.
 
 use std::{
+    collections::BTreeMap,
     env,
     io::{self, BufRead as _, IsTerminal as _, Write as _},
     path::Path,
@@ -14,6 +15,7 @@ use patchbay_store::Store;
 
 use crate::{
     CliError,
+    args::Rename,
     home::HomeDirs,
     out::{note, say},
 };
@@ -73,6 +75,21 @@ pub(super) fn ask(question: &str) -> Option<bool> {
     let _ = write!(error, "{} [y/N] ", text::clean_line(question)).and_then(|()| error.flush());
     let read = io::stdin().lock().read_line(&mut answer);
     Some(read.is_ok() && matches!(&*answer.trim().to_lowercase(), "y" | "yes"))
+}
+
+/// Returns the new names of skills by their names in the package.
+pub(super) fn renames(rename: &[Rename]) -> BTreeMap<Name, Name> {
+    rename.iter().map(|rename| (rename.old.clone(), rename.new.clone())).collect()
+}
+
+/// Checks that the package has each skill that is to be renamed.
+pub(super) fn check_renames(rename: &[Rename], report: &PackageReport) -> Result<(), CliError> {
+    let own: Vec<&str> = report.skills.iter().map(|skill| &*skill.inspected.name).collect();
+    let unknown = rename.iter().find(|rename| !own.contains(&rename.old.as_str()));
+    unknown.map_or(Ok(()), |Rename { old, .. }| {
+        let message = format!("the package has no skill '{old}' to rename; it has {}.", own.join(", "));
+        Err(CliError::new(Code::InvalidArgs, message))
+    })
 }
 
 /// Prints the commands that grant the capabilities for which `is_wanted` returns true.

@@ -6,8 +6,8 @@ use patchbay_core::{Code, PackageName, text};
 use patchbay_plugin::{
     Inspector, PackageAddress, check_signer,
     package::{
-        HeldPackages, InstalledServer, PackageDiff, PackageError, PackageReport, PackageSource, Packages,
-        ServerDecision, SourceForm, StagedPackage, find_source, moved_grants, renames, report,
+        HeldPackages, InstalledServer, PackageDiff, PackageError, PackageReport, PackageSource, Packages, SkillReport,
+        ServerDecision, SourceForm, StagedPackage, find_source, moved_grants, report, report_locked, renames,
     },
 };
 use patchbay_policy::quoted;
@@ -17,9 +17,10 @@ use patchbay_store::MovedGrant;
 use serde_json::json;
 
 use super::{
+    add::conflicts,
     fetching::{Fetching, parse_address},
     inspector,
-    packages::{confirm, packages, print_grants, undecided},
+    packages::{self, check_renames, confirm, packages, print_grants, undecided},
 };
 use crate::{
     CliError, FAILED,
@@ -90,22 +91,23 @@ async fn update_one(
         return Ok(ExitCode::SUCCESS);
     }
     let old = installed_report(held.packages(), inspector, &package).await?;
-    let new = report(inspector, &staged.folder(), source.kind, name.clone(), &renames(&package)).await?;
-    if let Some(why) = new.unusable() {
-        return Err(CliError::new(
-            Code::PackageEmpty,
-            format!("the new version of package '{name}' is not taken: {why}"),
-        ));
-    }
+    let new = new_report(update, inspector, &package, &staged, &address).await?;
     let diff = PackageDiff::new(&old, &new);
+    let is_new = |skill: &&SkillReport| !old.skills.iter().any(|before| before.name == skill.name);
+    let again = format!("patchbay plugin update {name}");
+    let conflicts = conflicts(host, new.skills.iter().filter(is_new), &again).await?;
     check_version(&address, &package, &new)?;
     let signer = fetching.judge(&address, staged.signer(), &new.asks())?;
-    let installed = format!("installed here on {}, from {}", package.updated, text::clean_line(&package.from));
+    let lines = diff.lines(update.text);
     if update.json {
-        let (asks, lines) = (diff.newly_asked(), diff.lines(update.text));
-        say!("{}", json!({"package": name, "update": new.to_json(), "newly_asked": asks, "changes": lines}));
+        let (new, asks) = (new.to_json(), diff.newly_asked());
+        say!(
+            "{}",
+            json!({"package": name, "update": new, "newly_asked": asks, "changes": lines, "conflicts": conflicts})
+        );
     } else {
-        diff.lines(update.text).iter().chain([&installed, &signer]).for_each(|line| say!("{line}"));
+        let installed = format!("installed here on {}, from {}", package.updated, text::clean_line(&package.from));
+        lines.iter().chain([&installed, &signer]).chain(&conflicts).for_each(|line| say!("{line}"));
     }
     if !update.check {
         let accepted = update.accept_signer.filter(|_| !update.yes);
@@ -131,6 +133,27 @@ async fn update_one(
         say!("Open sessions use it after /reload_skills.");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Inspects the copy of a new version; fails if nothing of it can be used.
+async fn new_report(
+    update: &PluginUpdate,
+    inspector: &Inspector,
+    package: &LockedPackage,
+    staged: &StagedPackage,
+    address: &PackageAddress,
+) -> Result<PackageReport, CliError> {
+    let mut renames = renames(package);
+    renames.extend(packages::renames(&update.rename));
+    let name = package.name.clone();
+    let mut new = report(inspector, &staged.folder(), staged.kind(), name.clone(), &renames).await?;
+    new.version = new.version.or_else(|| address.version());
+    if let Some(why) = new.unusable() {
+        let message = format!("the new version of package '{name}' is not taken: {why}");
+        return Err(CliError::new(Code::PackageEmpty, message));
+    }
+    check_renames(&update.rename, &new)?;
+    Ok(new)
 }
 
 /// Refuses a version of a registry that has other bytes than when it was installed: a tag can be moved.
@@ -229,9 +252,7 @@ async fn installed_report(
     inspector: &Inspector,
     package: &LockedPackage,
 ) -> Result<PackageReport, CliError> {
-    let (folder, name) = (packages.folder_of(package), package.name.clone());
-    let report = report(inspector, &folder, package.kind, name, &renames(package)).await;
-    match report {
+    match report_locked(inspector, &packages.folder_of(package), package).await {
         Ok(report) if report.digest == package.digest => Ok(report),
         _ => {
             let name = &package.name;
