@@ -1,10 +1,15 @@
-//! A thousand skills in a hundred packages, beside the same skills in the user's folder.
+//! A thousand skills in a hundred packages, beside the same skills in the user's folder; and adding one large package.
 
-use std::{thread, time::Duration};
+use std::{
+    process::Command,
+    thread,
+    time::{Duration, Instant},
+};
 
 use patchbay_tests::binary::Patchbay;
 
 use crate::{
+    nanoseconds,
     reload::{opened, reloaded, session},
     report::{Report, Samples, ms_row},
 };
@@ -12,8 +17,71 @@ use crate::{
 const PACKAGES: usize = 100;
 const SKILLS: usize = 10;
 const RELOADS: usize = 40;
+/// Files of 1 MiB in the large package: the limit is 64 MiB together.
+const LARGE_FILES: u64 = 63;
+const ADDITIONS: usize = 5;
 
 pub fn measure(report: &mut Report) {
+    thousand_skills(report);
+    large_package(report);
+}
+
+fn large_package(report: &mut Report) {
+    report.section(
+        "Adding a package of 64 MiB",
+        "An Agent Plugin with one skill and 63 files of 1 MiB of random bytes. *Floor*: `sha256sum` of all files, and `cp -r` of the \
+         folder. *Add*: `patchbay plugin add --yes` as a process. In turn, after a removal. At most twice the floor is the goal. \
+         Milliseconds.",
+    );
+    let patchbay = Patchbay::new();
+    patchbay.write("workspace/large/skills/large/SKILL.md", "---\ndescription: Large\n---\nDo it.\n");
+    patchbay.write("workspace/large/.claude-plugin/plugin.json", r#"{"name": "large"}"#);
+    let mut state = 1_u64;
+    for number in 0..LARGE_FILES {
+        // Xorshift: no two blocks are equal.
+        let words = (0..1 << 17).flat_map(|_| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state.to_le_bytes()
+        });
+        patchbay.write(&format!("workspace/large/data/{number}"), words.collect::<Vec<u8>>());
+    }
+    let timed = |program: &str, arguments: &[&str]| {
+        let start = Instant::now();
+        let ran = Command::new(program).args(arguments).current_dir(patchbay.workspace()).output().expect(program);
+        assert!(ran.status.success(), "{program}: {}", String::from_utf8_lossy(&ran.stderr));
+        nanoseconds(start)
+    };
+    let (mut floors, mut additions) = (Vec::new(), Vec::new());
+    for round in 0..=ADDITIONS {
+        let floor = timed("sh", &["-c", "find large -type f | xargs sha256sum > sums && cp -r large copy"]);
+        timed("rm", &["-r", "copy", "sums"]);
+        let start = Instant::now();
+        let added = patchbay.run(&["plugin", "add", "large", "--yes"]);
+        let elapsed = nanoseconds(start);
+        assert_eq!(added.code, Some(0), "{}", added.err);
+        assert_eq!(patchbay.run(&["plugin", "remove", "large"]).code, Some(0));
+        // The first one warms up.
+        if round > 0 {
+            floors.push(floor);
+            additions.push(elapsed);
+        }
+    }
+    let (floors, additions) = (Samples::new(floors), Samples::new(additions));
+    report.table(
+        &["", "p50", "p99"],
+        &[ms_row("`sha256sum` and `cp -r`", &floors), ms_row("`plugin add --yes`", &additions)],
+    );
+    eprintln!("packages: 64 MiB are added in {} times the floor", hundredths(&floors, &additions));
+}
+
+/// Returns the quotient of the medians, in hundredths.
+fn hundredths(one: &Samples, other: &Samples) -> f64 {
+    (other.percentile(50) as f64 / one.percentile(50) as f64 * 100.0).round() / 100.0
+}
+
+fn thousand_skills(report: &mut Report) {
     report.section(
         "A thousand skills in packages",
         "A thousand skills of instructions with two more files each: ten in each of a hundred packages, and the same in the user's \
@@ -69,9 +137,6 @@ pub fn measure(report: &mut Report) {
             ms_row("a new session in a new host, packages", &fresh),
         ],
     );
-    let hundredths = |one: &Samples, other: &Samples| {
-        (other.percentile(50) as f64 / one.percentile(50) as f64 * 100.0).round() / 100.0
-    };
     eprintln!(
         "packages: reload {} times, new session {} times",
         hundredths(&own_reloads, &reloads),
