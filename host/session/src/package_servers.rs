@@ -62,6 +62,7 @@ impl Host {
             };
             servers.push(PackagedServer {
                 transport: entry.transport.clone(),
+                variables: entry.variables.clone(),
                 files: PackageFiles {
                     package: package.name.clone(),
                     root,

@@ -98,7 +98,8 @@ fn tool_name(arguments: &PluginAllow, server: &InstalledServer) -> Result<Name, 
     })
 }
 
-/// Refuses variables for a URL and a credential for a program, and a credential that may not be sent to the URL.
+/// Refuses variables for a URL and a credential for a program, a credential that may not be sent to the URL, and an entry that needs
+/// something else.
 fn check_settings(arguments: &PluginAllow, entry: &PackageServer, config: &ConfigFile) -> Result<(), CliError> {
     let wrong = |message: String| Err(CliError::new(Code::InvalidArgs, message));
     let (url, headers) = match &entry.transport {
@@ -107,11 +108,27 @@ fn check_settings(arguments: &PluginAllow, entry: &PackageServer, config: &Confi
                 "--credential is for servers with a URL. Name the variable of the secret with --env.".to_owned(),
             );
         }
-        ServerTransport::Stdio { .. } => return Ok(()),
+        ServerTransport::Stdio { .. } => {
+            let needed = entry.variables.iter().filter(|(_, default)| default.is_none()).map(|(name, _)| name);
+            let missing: Vec<String> =
+                needed.filter(|name| !arguments.env.contains(name)).map(|name| format!("--env {name}")).collect();
+            if missing.is_empty() {
+                return Ok(());
+            }
+            return wrong(format!("the server needs variables of your environment. Add {}", missing.join(" ")));
+        }
         ServerTransport::StreamableHttp { url, headers } => (url, headers),
     };
     if !arguments.env.is_empty() {
         return wrong("--env is for programs. Name a credential of config.toml with --credential.".to_owned());
+    }
+    let is_replaced = |header: &str| header.eq_ignore_ascii_case("authorization") && arguments.credential.is_some();
+    let needed = headers.iter().find_map(|(header, value)| Some((header, entry.needed_variable(value)?)));
+    if let Some((header, variable)) = needed.filter(|(header, _)| !is_replaced(header)) {
+        return wrong(format!(
+            "its header '{header}' needs the variable {variable}. Patchbay sends secrets to a URL only as a credential in the header \
+             Authorization: add [credentials.NAME] to config.toml, and --credential NAME."
+        ));
     }
     let Some(name) = &arguments.credential else { return Ok(()) };
     let target = Target::parse(url.as_str()).map_err(|error| CliError::new(Code::InvalidArgs, format!("{error}.")))?;
@@ -125,7 +142,7 @@ fn check_settings(arguments: &PluginAllow, entry: &PackageServer, config: &Confi
             let bound = &credential.origin;
             wrong(format!("credential '{name}' is bound to {bound}, and the server is at {origin}."))
         }
-        Some(_) if headers.keys().any(|header| header.eq_ignore_ascii_case("authorization")) => {
+        Some(_) if headers.iter().any(|(header, value)| is_replaced(header) && entry.needed_variable(value).is_none()) => {
             wrong("the server's entry sets the header Authorization itself, so it can have no credential.".to_owned())
         }
         Some(_) => Ok(()),

@@ -1,6 +1,6 @@
 //! The MCP servers of packages, once the operator has allowed them. `session` finds them before each turn.
 
-use std::{env, path::PathBuf};
+use std::{collections::BTreeMap, env, path::PathBuf};
 
 use patchbay_policy::allow_server_command;
 use patchbay_skill::agent_plugin::ServerTransport;
@@ -16,6 +16,8 @@ pub struct PackagedServer {
     pub allowance: ServerAllowance,
     /// How the package declares the server, with its placeholders.
     pub transport: ServerTransport,
+    /// The other placeholders in `transport`, each with its default.
+    pub variables: BTreeMap<String, Option<String>>,
     /// The files of the package.
     pub files: PackageFiles,
 }
@@ -28,17 +30,30 @@ impl PackagedServer {
 
     /// Returns how the server is reached. Placeholders are replaced in arguments, in values of variables and in the folder.
     pub(super) fn address(&self, parts: &ServerParts) -> ServerAddress {
-        let Self { allowance, transport, files } = self;
+        let Self { allowance, transport, variables, files } = self;
         let (command, args, env, cwd) = match transport {
             ServerTransport::Stdio { command, args, env, cwd } => (command, args, env, cwd),
             ServerTransport::StreamableHttp { url, headers } => {
                 let owner = format!("package:{}/{}", allowance.package, allowance.server);
-                let headers = headers.iter().map(|(name, value)| (name.clone(), value.clone()));
+                // A credential is sent instead of the header with a placeholder for it.
+                let is_own = |name: &str| allowance.credential.is_none() || !name.eq_ignore_ascii_case("authorization");
+                let headers = headers.iter().filter(|(name, _)| is_own(name));
+                let default = |name: &str| variables.get(name).cloned().flatten();
+                let headers = headers.map(|(name, value)| (name.clone(), expand(value, default)));
                 return parts.endpoint(owner, url.to_string(), allowance.credential.clone(), headers.collect());
             }
         };
         let [root, data] = [&files.root, &files.data].map(|folder| folder.to_string_lossy().into_owned());
-        let expanded = |text: &str| expand(text, &root, &data);
+        let value = |name: &str| match name {
+            "PLUGIN_ROOT" => Some(root.clone()),
+            "PLUGIN_DATA" => Some(data.clone()),
+            _ => {
+                let default = variables.get(name)?;
+                let allowed = allowance.env.iter().any(|allowed| allowed == name);
+                allowed.then(|| env::var(name).ok()).flatten().or_else(|| default.clone())
+            }
+        };
+        let expanded = |text: &str| expand(text, value);
         let below = |path: &str| files.root.join(path);
         let program = command
             .strip_prefix("./")
@@ -57,21 +72,21 @@ impl PackagedServer {
     }
 }
 
-/// Replaces `${PLUGIN_ROOT}` and `${PLUGIN_DATA}`. The values are not searched again.
-fn expand(text: &str, root: &str, data: &str) -> String {
+/// Replaces each `${NAME}` that has a value. The values are not searched again.
+fn expand(text: &str, value: impl Fn(&str) -> Option<String>) -> String {
     let (mut expanded, mut rest) = (String::new(), text);
-    while let Some((before, after)) = rest.split_once("${PLUGIN_") {
+    while let Some((before, inside)) = rest.split_once("${") {
         expanded += before;
-        rest = if let Some(after) = after.strip_prefix("ROOT}") {
-            expanded += root;
-            after
-        } else if let Some(after) = after.strip_prefix("DATA}") {
-            expanded += data;
-            after
-        } else {
-            expanded += "${PLUGIN_";
-            after
-        };
+        match inside.split_once('}').and_then(|(name, after)| Some((value(name)?, after))) {
+            Some((value, after)) => {
+                expanded += &value;
+                rest = after;
+            }
+            None => {
+                expanded += "${";
+                rest = inside;
+            }
+        }
     }
     expanded + rest
 }
@@ -89,7 +104,12 @@ mod tests {
 
     #[test]
     fn placeholders_are_replaced_once() {
-        let expanded = |text: &str| expand(text, "/r/${PLUGIN_DATA}", "/d");
+        let value = |name: &str| match name {
+            "PLUGIN_ROOT" => Some("/r/${PLUGIN_DATA}".to_owned()),
+            "PLUGIN_DATA" => Some("/d".to_owned()),
+            _ => None,
+        };
+        let expanded = |text: &str| expand(text, value);
         for (text, expected) in [
             ("", ""),
             ("--data=${PLUGIN_DATA}/x:${PLUGIN_ROOT}", "--data=/d/x:/r/${PLUGIN_DATA}"),
