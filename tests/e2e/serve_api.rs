@@ -18,23 +18,23 @@ use patchbay_tests::{
 use serde_json::{Value, json};
 
 /// A tool call that asks the user for permission.
-const WRITE: &str = r#"call files__write {"path": "made.txt", "text": "x"}"#;
+pub(crate) const WRITE: &str = r#"call files__write {"path": "made.txt", "text": "x"}"#;
 
 /// A response: its status, head and body.
-struct Reply {
-    status: u16,
-    head: String,
-    body: String,
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: String,
 }
 
 impl Reply {
-    fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("{} {}", self.head, self.body))
     }
 }
 
 /// Sends a request with these header lines.
-fn send(serving: &Serving, method: &str, path: &str, headers: &str, body: &str) -> Reply {
+pub(crate) fn send(serving: &Serving, method: &str, path: &str, headers: &str, body: &str) -> Reply {
     let length = body.len();
     let head = format!("{method} {path} HTTP/1.1\r\n{headers}Content-Length: {length}\r\nHost: {}", serving.address);
     let mut stream = serving.connect();
@@ -46,27 +46,27 @@ fn send(serving: &Serving, method: &str, path: &str, headers: &str, body: &str) 
     Reply { status, head: head.to_ascii_lowercase(), body: body.to_owned() }
 }
 
-fn bearer(token: &str) -> String {
+pub(crate) fn bearer(token: &str) -> String {
     format!("Authorization: Bearer {token}\r\nContent-Type: application/json\r\n")
 }
 
-fn get(serving: &Serving, path: &str) -> Reply {
+pub(crate) fn get(serving: &Serving, path: &str) -> Reply {
     send(serving, "GET", path, &bearer(&serving.token), "")
 }
 
-fn post(serving: &Serving, path: &str, body: &Value) -> Reply {
+pub(crate) fn post(serving: &Serving, path: &str, body: &Value) -> Reply {
     send(serving, "POST", path, &bearer(&serving.token), &body.to_string())
 }
 
 /// Creates a session, and returns its path.
-fn session(serving: &Serving) -> String {
+pub(crate) fn session(serving: &Serving) -> String {
     let created = post(serving, "/v1/sessions", &json!({"workspace": "workspace"}));
     assert_eq!(created.status, 201, "{}", created.body);
     format!("/v1/sessions/{}", created.json()["id"].as_str().unwrap())
 }
 
 /// Follows events until `wanted`. Returns all: name, id and data.
-fn follow(
+pub(crate) fn follow(
     serving: &Serving,
     path: &str,
     headers: &str,
@@ -100,7 +100,7 @@ fn read_events(stream: TcpStream, wanted: impl Fn(&str, &Value) -> bool) -> Vec<
 }
 
 /// Waits until a reply is as wanted.
-fn wait_for(serving: &Serving, path: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+pub(crate) fn wait_for(serving: &Serving, path: &str, wanted: impl Fn(&Value) -> bool) -> Value {
     let end = Instant::now() + PATIENCE;
     loop {
         let reply = get(serving, path).json();

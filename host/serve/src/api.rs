@@ -23,11 +23,11 @@ use patchbay_store::ClientToken;
 
 pub use describe::{markdown, open_api};
 pub(crate) use {
-    call::{ApiCall, ApiError, Reply},
+    call::{ApiCall, ApiError, Reply, accepts_work},
     events::{ClientNews, Following, stream},
     questions::question_body,
     records::spent,
-    sessions::{ListedSession, listed, open},
+    sessions::{ListedSession, folder, listed, open},
 };
 
 use crate::state::ServeState;

@@ -19,12 +19,14 @@ use hyper_util::service::TowerToHyperService;
 use patchbay_mcp::server::{ActiveRequest, HostGate, Misdirected, OpenConnection};
 use patchbay_store::ClientToken;
 
-use crate::{api, page, receiving::ReceivingBytes, socket, state::ServeState};
+use crate::{api, mcp, page, receiving::ReceivingBytes, socket, state::ServeState};
 
 /// The path of the numbers, for clients on this machine.
 const METRICS: &str = "/metrics";
 /// The path of WebSockets.
 const ACP: &str = "/acp";
+/// The path of MCP clients.
+const MCP: &str = "/mcp";
 
 /// Answers the requests of all connections.
 pub(crate) struct ServeFront {
@@ -35,7 +37,7 @@ pub(crate) struct ServeFront {
 
 impl ServeFront {
     pub(crate) fn new(gate: HostGate, state: Arc<ServeState>) -> Self {
-        let router = page::routes(api::routes(Router::new().route(ACP, any(acp))));
+        let router = page::routes(api::routes(Router::new().route(ACP, any(acp)).route(MCP, any(mcp::answer))));
         let router = router.fallback(not_found).with_state(Arc::clone(&state));
         Self { gate, state, router }
     }

@@ -3,7 +3,7 @@
 //! - `settings`: `[serve]` of `config.toml`.
 //! - `server`: accepts connections, over TLS if configured, and drains them at the end.
 //! - `front`: checks each request before its path is looked at, then routes it.
-//! - `api`: `/v1`, for scripts; `page`: the same for a browser.
+//! - `api`: `/v1`, for scripts; `page`: the same for a browser; `mcp`: tools for MCP clients.
 //! - `used_tokens`: closes the connections of a token that is removed.
 //! - `supervisor`: a socket from systemd, and when the server is ready; `metrics`: its numbers; `tls`: its certificate.
 //! - `socket`: one WebSocket as the lines of the Agent Client Protocol; `receiving`: the bytes of messages that are not whole.
@@ -16,6 +16,8 @@
 mod api;
 mod front;
 mod login;
+mod mcp;
+mod mcp_endpoints;
 mod metrics;
 mod page;
 mod receiving;

@@ -25,6 +25,7 @@ use crate::{
     ServeSettings,
     front::ServeFront,
     login::Logins,
+    mcp_endpoints::McpEndpoints,
     metrics::ServeCounters,
     receiving::{CountedIo, ReceivingBytes},
     state::ServeState,
@@ -125,6 +126,7 @@ impl Server {
             settings,
             tokens: UsedTokens::default(),
             counters: ServeCounters::default(),
+            mcp: McpEndpoints::default(),
             draining: stopped,
             stopped: CancellationToken::new(),
         });
@@ -154,9 +156,11 @@ impl Server {
             () = answering => {}
             () = state.sessions.sweep(state.stopped.clone()) => {}
             () = state.tokens.check(store, &state.stopped) => {}
+            () = state.mcp.expire(&state.stopped) => {}
             () = drain(&state) => {}
         }
         state.stopped.cancel();
+        state.mcp.close();
         // Sockets send why they close. An error means that one takes longer.
         let _ = tokio::time::timeout(CLOSING, open.all_idle()).await;
         state.sessions.close_idle().await;
@@ -172,7 +176,7 @@ async fn drain(state: &ServeState) {
     state.draining.cancelled().await;
     supervisor::notify("STOPPING=1");
     let ended = async {
-        while state.sessions.is_any_busy() {
+        while state.sessions.is_any_busy() || state.mcp.is_busy() {
             tokio::time::sleep(DRAIN_LOOK).await;
         }
     };

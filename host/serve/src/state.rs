@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     ServeSettings,
     login::{Logins, cookie_digest},
+    mcp_endpoints::McpEndpoints,
     metrics::ServeCounters,
     used_tokens::UsedTokens,
 };
@@ -32,6 +33,7 @@ pub(crate) struct ServeState {
     pub(crate) counters: ServeCounters,
     /// What all clients together leave unread, or have sent in part.
     pub(crate) unread: Arc<TotalBytes>,
+    pub(crate) mcp: McpEndpoints,
     /// Cancelled when the server begins to end: it accepts nothing new.
     pub(crate) draining: CancellationToken,
     /// Cancelled when the server ends.

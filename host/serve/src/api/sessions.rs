@@ -149,7 +149,7 @@ async fn state_of(shared: &SharedSession) -> OpenSessionBody {
 }
 
 /// Returns the folder that a client names.
-fn folder(state: &ServeState, named: &str) -> Result<String, ApiError> {
+pub(crate) fn folder(state: &ServeState, named: &str) -> Result<String, ApiError> {
     workspaces::find(&state.workspaces, named).ok_or_else(|| {
         let named = patchbay_core::text::excerpt(named, 200);
         let message =

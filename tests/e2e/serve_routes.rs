@@ -1,0 +1,96 @@
+//! What `patchbay serve` answers beside sessions: tools for MCP clients.
+
+use std::{
+    io::{Read as _, Write as _},
+    process::Command,
+};
+
+use patchbay_tests::{answers::json_lines, binary::Patchbay, serve::Serving};
+use serde_json::{Value, json};
+
+use crate::serve_api::{Reply, bearer, send};
+
+/// Posts a message of an MCP client. Returns the response, whose last event or body is a message.
+fn mcp(serving: &Serving, path: &str, headers: &str, message: &Value) -> Reply {
+    let accept = "Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2025-11-25\r\n";
+    send(serving, "POST", path, &format!("{}{accept}{headers}", bearer(&serving.token)), &message.to_string())
+}
+
+/// Returns the message in a response.
+fn message(reply: &Reply) -> Value {
+    let events = reply.body.lines().filter_map(|line| line.strip_prefix("data:")).map(str::trim);
+    let last = events.filter(|data| !data.is_empty()).next_back().unwrap_or(&reply.body);
+    serde_json::from_str(last).unwrap_or_else(|_| panic!("{} {}", reply.status, reply.body))
+}
+
+/// Begins a session, and returns the header that names it.
+fn begin(serving: &Serving, path: &str) -> String {
+    let about = json!({"name": "tester", "version": "1"});
+    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": about});
+    let begun = mcp(serving, path, "", &json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}));
+    let id = begun.head.lines().find_map(|line| line.strip_prefix("mcp-session-id: "));
+    format!("Mcp-Session-Id: {}\r\n", id.unwrap_or_else(|| panic!("{} {}", begun.head, begun.body)))
+}
+
+fn eval(expression: &str) -> Value {
+    let params = json!({"name": "calc__eval", "arguments": {"expression": expression}});
+    json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+}
+
+#[test]
+fn mcp_client_elsewhere_calls_tools_in_a_workspace_of_the_server() {
+    let patchbay = Patchbay::quick();
+    let other = patchbay.folder().join("other");
+    std::fs::create_dir(&other).unwrap();
+    let folders = json!([patchbay.workspace(), other]);
+    patchbay.write("home/config/config.toml", format!("[serve]\nlisten = \"127.0.0.1:0\"\nworkspaces = {folders}\n"));
+    let mut serving = Serving::start(&patchbay, "");
+    let unnamed = mcp(&serving, "/mcp", "", &eval("1"));
+    let told = unnamed.json()["error"]["message"].as_str().unwrap().to_owned();
+    assert_eq!(
+        (unnamed.status, told.contains("/mcp?workspace=NAME") && told.contains("workspace, other")),
+        (400, true),
+        "{told}"
+    );
+    let own = begin(&serving, "/mcp?workspace=other");
+    let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
+    let listed = message(&mcp(&serving, "/mcp?workspace=other", &own, &list));
+    assert!(listed["result"]["tools"].as_array().unwrap().iter().any(|tool| tool["name"] == "calc__eval"), "{listed}");
+    let answer = message(&mcp(&serving, "/mcp?workspace=other", &own, &eval("6*7")));
+    assert_eq!(answer["result"]["content"][0]["text"], "42", "{answer}");
+    // A session belongs to its workspace.
+    assert_eq!(mcp(&serving, "/mcp?workspace=workspace", &own, &list).status, 404);
+    let rows = json_lines(&patchbay.run(&["journal", "--json"]).out);
+    let (asker, workspace) = (rows[0]["asker"].as_str().unwrap(), rows[0]["workspace"].as_str().unwrap());
+    assert!(asker.contains("tester") && workspace.ends_with("/other"), "{asker} {workspace}");
+    // Streams end with their token.
+    let phone = patchbay.run(&["token", "add", "phone"]).out.trim().to_owned();
+    let mut stream = serving.connect();
+    let token = bearer(&phone);
+    let begun = send(
+        &serving,
+        "POST",
+        "/mcp?workspace=other",
+        &format!("{token}Accept: application/json, text/event-stream\r\n"),
+        &json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": "2025-11-25", "capabilities": {},
+            "clientInfo": {"name": "phone", "version": "1"}}})
+        .to_string(),
+    );
+    let id = begun.head.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")).unwrap();
+    write!(
+        stream,
+        "GET /mcp?workspace=other HTTP/1.1\r\nHost: {}\r\n{token}Accept: text/event-stream\r\nMcp-Session-Id: {id}\r\nConnection: close\r\n\r\n",
+        serving.address
+    )
+    .unwrap();
+    let mut status = [0; 12];
+    stream.read_exact(&mut status).unwrap();
+    assert_eq!(&status, b"HTTP/1.1 200");
+    assert_eq!(patchbay.run(&["token", "remove", "phone"]).code, Some(0));
+    let mut rest = String::new();
+    stream.read_to_string(&mut rest).unwrap();
+    assert!(rest.ends_with("\r\n0\r\n\r\n"), "{rest}");
+    // A server that ends is not held by clients that keep sessions open.
+    assert!(Command::new("kill").args(["-TERM", &serving.child.id().to_string()]).status().unwrap().success());
+    assert_eq!(serving.child.wait().unwrap().code(), Some(0));
+}
