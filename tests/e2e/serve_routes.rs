@@ -1,14 +1,19 @@
-//! What `patchbay serve` answers beside sessions: tools for MCP clients.
+//! What `patchbay serve` answers beside sessions: tools for MCP clients, numbers, the text so far of an answer, and the page of each
+//! agent.
 
 use std::{
     io::{Read as _, Write as _},
     process::Command,
 };
 
-use patchbay_tests::{answers::json_lines, binary::Patchbay, serve::Serving};
+use patchbay_tests::{
+    answers::json_lines,
+    binary::Patchbay,
+    serve::{Serving, talk},
+};
 use serde_json::{Value, json};
 
-use crate::serve_api::{Reply, bearer, send};
+use crate::serve_api::{Reply, bearer, follow, get, post, send, session, wait_for};
 
 /// Posts a message of an MCP client. Returns the response, whose last event or body is a message.
 fn mcp(serving: &Serving, path: &str, headers: &str, message: &Value) -> Reply {
@@ -93,4 +98,51 @@ fn mcp_client_elsewhere_calls_tools_in_a_workspace_of_the_server() {
     // A server that ends is not held by clients that keep sessions open.
     assert!(Command::new("kill").args(["-TERM", &serving.child.id().to_string()]).status().unwrap().success());
     assert_eq!(serving.child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn page_shows_one_agent_and_links_to_the_others() {
+    let patchbay = Patchbay::quick();
+    let serving = Serving::start(&patchbay, "");
+    let path = session(&serving);
+    let line = |text: &str| post(&serving, &format!("{path}/lines?wait=60"), &json!({"text": text})).json();
+    line("say First.");
+    let page = path.replace("/v1", "");
+    assert!(!get(&serving, &page).body.contains("?agent="), "there is only one");
+    line("/fork \"say Child.\"");
+    wait_for(&serving, &path, |state| state["is_running"] == false);
+    let shows = |body: &str, word: &str| body.contains(&format!("<p>{word}.</p>"));
+    let child_page = get(&serving, &page).body;
+    let agents: Vec<&str> = child_page.split("?agent=").skip(1).map(|rest| &rest[..36]).collect();
+    let [root, child] = agents[..] else { panic!("{child_page}") };
+    assert!(
+        child_page.contains(&format!("data-agent=\"{child}\"")) && child_page.contains("id=\"line\""),
+        "{child_page}"
+    );
+    assert!(shows(&child_page, "First") && shows(&child_page, "Child"), "{child_page}");
+    line("/switch root");
+    line("say Root.");
+    let root_page = get(&serving, &page).body;
+    assert!(shows(&root_page, "First") && shows(&root_page, "Root") && !shows(&root_page, "Child"), "{root_page}");
+    let child_page = get(&serving, &format!("{page}?agent={child}")).body;
+    assert!(shows(&child_page, "First") && shows(&child_page, "Child") && !shows(&child_page, "Root"), "{child_page}");
+    let talk_to = format!("data-line=\"/switch {child}\"");
+    assert!(child_page.contains(&talk_to) && !child_page.contains("id=\"line\""), "{child_page}");
+    assert_eq!(get(&serving, &format!("{page}?agent={}", "00000000-0000-4000-8000-000000000000")).status, 404);
+    // Events of the other agent are not shown, and each state tells who is in view.
+    let events = format!("{page}/events?after=0&agent={child}");
+    let last = post(&serving, &format!("{path}/lines?wait=60"), &json!({"text": "say Again."})).json();
+    let until = last["after"].as_u64().unwrap() + 2;
+    let seen = follow(&serving, &events, "", |name, data| name == "row" && data["id"] == format!("row-{until}"));
+    let html: String = seen.iter().filter_map(|(_, _, data)| data["html"].as_str()).collect();
+    assert!(
+        shows(&html, "First") && shows(&html, "Child") && !shows(&html, "Root") && !shows(&html, "Again"),
+        "{html}"
+    );
+    assert!(seen.iter().filter(|(name, _, _)| name == "state").all(|(_, _, data)| data["view"] == root), "{seen:?}");
+    // A client over a WebSocket sees the same view.
+    let mut client = talk(serving.socket(), &json!({}));
+    let params = json!({"cwd": patchbay.workspace(), "mcpServers": [], "sessionId": path.rsplit('/').next().unwrap()});
+    client.call(1, "session/load", params);
+    assert!(patchbay_tests::acp::said(&client.take()).contains("Root."));
 }

@@ -25,7 +25,7 @@ pub use describe::{markdown, open_api};
 pub(crate) use {
     call::{ApiCall, ApiError, Reply, accepts_work},
     events::{ClientNews, Following, stream},
-    questions::question_body,
+    questions::{OpenQuestionBody, open_questions},
     records::spent,
     sessions::{ListedSession, folder, listed, open},
 };

@@ -1,15 +1,15 @@
 //! The data that a front needs to show a stored session: which rows are the conversation of the agent in view, and how
 //! the turns of other agents ended.
 
-use patchbay_core::{Code, Event, EventKind, MessageKind, Outcome, TurnState};
+use patchbay_core::{AgentId, Code, Event, EventKind, MessageKind, Outcome, TurnState};
 use patchbay_store::{Lineage, StoreError, TurnRow};
 
 use crate::Session;
 
-/// The rows of the agent in view, and those that it inherits.
+/// The rows of an agent, such as the one in view, and those that it inherits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ViewRows {
-    /// The agents whose rows belong to the conversation, the one in view first.
+    /// The agents whose rows belong to the conversation, the agent itself first.
     agents: Vec<Lineage>,
 }
 
@@ -23,7 +23,7 @@ pub struct StoredTurn {
 }
 
 impl ViewRows {
-    /// Returns whether the agent in view shows a stored row as its own. What was shown to a parent alone, such as the result of a
+    /// Returns whether the agent shows a stored row as its own. What was shown to a parent alone, such as the result of a
     /// command, is not inherited.
     pub fn has(&self, event: &Event) -> bool {
         let EventKind::Message { kind, .. } = &event.kind else { return false };
@@ -47,7 +47,15 @@ impl Session {
     /// # Errors
     /// Errors of the store.
     pub async fn view_rows(&self) -> Result<ViewRows, StoreError> {
-        Ok(ViewRows { agents: self.log().store().lineage(self.view()).await? })
+        self.rows_of(self.view()).await
+    }
+
+    /// Returns the conversation of an agent of the session.
+    ///
+    /// # Errors
+    /// Errors of the store.
+    pub async fn rows_of(&self, agent: AgentId) -> Result<ViewRows, StoreError> {
+        Ok(ViewRows { agents: self.log().store().lineage(agent).await? })
     }
 
     /// Returns the turn whose first row is number `seq`; `None` if no turn began there.
@@ -68,7 +76,7 @@ impl Session {
 
 #[cfg(test)]
 mod tests {
-    use patchbay_core::{AgentId, SessionId};
+    use patchbay_core::SessionId;
 
     use super::*;
 

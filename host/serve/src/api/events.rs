@@ -22,7 +22,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::{
     call::{ApiCall, ApiError, Reply},
-    questions::question_body,
+    questions::open_questions,
     sessions::open,
 };
 use crate::state::ServeState;
@@ -103,9 +103,8 @@ pub(super) async fn follow(state: Arc<ServeState>, call: ApiCall) -> Result<Repl
     let following = Following::begin(state, &call, after).await?;
     Ok(Reply::Whole(stream(following, |following, told| match told {
         ClientNews::QuestionsChanged => {
-            let questions = following.seat.shared().questions();
-            let questions: Vec<_> = questions.borrow().iter().map(|open| question_body(open)).collect();
-            vec![Event::default().event("questions").data(json!(questions).to_string())]
+            let questions = json!(open_questions(&following.seat));
+            vec![Event::default().event("questions").data(questions.to_string())]
         }
         ClientNews::ByOthers(line) => vec![Event::default().event("client").data(json!({"text": &*line}).to_string())],
         ClientNews::Received(Received::Lagged(missed)) => {
@@ -126,11 +125,15 @@ pub(super) async fn follow(state: Arc<ServeState>, call: ApiCall) -> Result<Repl
 }
 
 /// Returns the response that sends everything `following` is told, as `render` writes it.
-pub(crate) fn stream(following: Following, render: fn(&Following, ClientNews) -> Vec<Event>) -> Response<Body> {
-    let events = unfold((following, Vec::new().into_iter()), move |(mut following, mut ready)| async move {
+pub(crate) fn stream(
+    following: Following,
+    render: impl Fn(&Following, ClientNews) -> Vec<Event> + Send + 'static,
+) -> Response<Body> {
+    let state = (following, render, Vec::new().into_iter());
+    let events = unfold(state, |(mut following, render, mut ready)| async move {
         loop {
             if let Some(event) = ready.next() {
-                return Some((Ok::<Event, Infallible>(event), (following, ready)));
+                return Some((Ok::<Event, Infallible>(event), (following, render, ready)));
             }
             let told = following.next().await?;
             ready = render(&following, told).into_iter();

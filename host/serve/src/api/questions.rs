@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use patchbay_core::Code;
-use patchbay_session::{Approval, OpenQuestion};
+use patchbay_session::{Approval, ClientIdentity, OpenQuestion, Seat};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +23,8 @@ pub(crate) struct QuestionList {
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct OpenQuestionBody {
     pub(crate) id: u64,
+    /// The agent whose call asks.
+    pub(crate) agent: String,
     /// What it is about, such as a tool.
     pub(crate) topic: String,
     /// What will be done.
@@ -35,6 +37,7 @@ pub(crate) struct OpenQuestionBody {
     pub(crate) chain: Vec<String>,
     /// The reason in the skill's manifest.
     pub(crate) reason: Option<String>,
+    /// The answers that this token may give.
     pub(crate) answers: Vec<OfferedAnswer>,
 }
 
@@ -61,11 +64,19 @@ pub(crate) struct Answered {
     answered: bool,
 }
 
-pub(crate) fn question_body(open: &OpenQuestion) -> OpenQuestionBody {
+/// Returns the open questions of a session, with the answers that the client may give.
+pub(crate) fn open_questions(seat: &Seat) -> Vec<OpenQuestionBody> {
+    let questions = seat.shared().questions();
+    let questions = questions.borrow();
+    questions.iter().map(|open| question_body(open, seat.identity())).collect()
+}
+
+fn question_body(open: &OpenQuestion, client: Option<&ClientIdentity>) -> OpenQuestionBody {
     let question = &open.question;
-    let answers = question.answers().into_iter();
+    let answers = open.answers_of(client).into_iter();
     OpenQuestionBody {
         id: open.id,
+        agent: question.agent.to_string(),
         topic: question.subject.topic(),
         title: question.subject.title(),
         facts: question.subject.facts(),
@@ -80,9 +91,7 @@ pub(crate) fn question_body(open: &OpenQuestion) -> OpenQuestionBody {
 
 pub(super) async fn list(state: Arc<ServeState>, call: ApiCall) -> Result<Reply, ApiError> {
     let seat = open(&state, &call).await?;
-    let questions = seat.shared().questions();
-    let questions = questions.borrow().iter().map(|open| question_body(open)).collect();
-    Reply::ok(&QuestionList { questions })
+    Reply::ok(&QuestionList { questions: open_questions(&seat) })
 }
 
 pub(super) async fn answer(state: Arc<ServeState>, call: ApiCall) -> Result<Reply, ApiError> {

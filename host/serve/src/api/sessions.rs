@@ -4,13 +4,13 @@ use std::{path::Path, sync::Arc};
 
 use axum::http::StatusCode;
 use patchbay_core::{Code, SessionId};
-use patchbay_session::{Seat, SharedSession};
+use patchbay_session::Seat;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
     call::{ApiCall, ApiError, Reply, accepts_work},
-    questions::{OpenQuestionBody, question_body},
+    questions::{OpenQuestionBody, open_questions},
 };
 use crate::{state::ServeState, workspaces};
 
@@ -103,12 +103,12 @@ pub(super) async fn create(state: Arc<ServeState>, call: ApiCall) -> Result<Repl
     let SessionToCreate { workspace } = call.json()?;
     accepts_work(&state)?;
     let seat = state.sessions.create(Path::new(&folder(&state, &workspace)?), Some(call.identity())).await?;
-    Reply::with(StatusCode::CREATED, &state_of(seat.shared()).await)
+    Reply::with(StatusCode::CREATED, &state_of(&seat).await)
 }
 
 pub(super) async fn show(state: Arc<ServeState>, call: ApiCall) -> Result<Reply, ApiError> {
     let seat = open(&state, &call).await?;
-    Reply::ok(&state_of(seat.shared()).await)
+    Reply::ok(&state_of(&seat).await)
 }
 
 pub(super) async fn remove(state: Arc<ServeState>, call: ApiCall) -> Result<Reply, ApiError> {
@@ -132,10 +132,8 @@ async fn check(state: &ServeState, id: SessionId) -> Result<(), ApiError> {
     if workspaces::is_in(&state.workspaces, &stored.workspace) { Ok(()) } else { Err(ApiError::NOT_FOUND) }
 }
 
-async fn state_of(shared: &SharedSession) -> OpenSessionBody {
-    let session = shared.session();
-    let questions = shared.questions();
-    let questions = questions.borrow().iter().map(|open| question_body(open)).collect();
+async fn state_of(seat: &Seat) -> OpenSessionBody {
+    let (shared, session) = (seat.shared(), seat.shared().session());
     OpenSessionBody {
         id: session.id().to_string(),
         workspace: session.workspace().to_owned(),
@@ -143,7 +141,7 @@ async fn state_of(shared: &SharedSession) -> OpenSessionBody {
         last_row: session.last_seq(),
         is_running: session.is_answering(),
         waiting: session.queue().lines.into_iter().map(|line| line.text).collect(),
-        questions,
+        questions: open_questions(seat),
         clients: shared.clients().iter().map(|name| name.to_string()).collect(),
     }
 }

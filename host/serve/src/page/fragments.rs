@@ -2,12 +2,12 @@
 //! models are the only HTML, from `markdown`.
 
 use maud::{Markup, html};
-use patchbay_core::{AssistantPart, Attachment, Event, EventKind, MessageKind, Money, Outcome, text};
-use patchbay_session::OpenQuestion;
+use patchbay_core::{AgentId, AssistantPart, Attachment, Event, EventKind, MessageKind, Money, Outcome, text};
+use patchbay_session::{AgentTree, Seat};
 use patchbay_store::{SpendingRow, utc_date};
 
 use super::markdown;
-use crate::api::{ListedSession, question_body};
+use crate::api::{ListedSession, OpenQuestionBody, open_questions};
 
 /// Characters of a tool's input in its summary.
 const INPUT: usize = 100;
@@ -73,12 +73,41 @@ fn answer(event: &Event) -> Markup {
     }
 }
 
-/// Returns an open question with its answers. The text is the terminal's.
-pub(super) fn question(open: &OpenQuestion) -> Markup {
-    let body = question_body(open);
+/// Returns links to the agents of a session if it has several.
+pub(super) fn agents(tree: &AgentTree, shown: AgentId, path: &str) -> Markup {
+    let all = || tree.living.iter().chain(&tree.dead);
+    html! {
+        nav #agents aria-label="Agents" {
+            @if all().count() > 1 {
+                ul {
+                    @for agent in all() {
+                        li {
+                            a href={(path) "?agent=" (agent.id)} aria-current=[(agent.id == shown).then_some("page")] {
+                                (agent.id.short()) " " (agent.task.as_deref().unwrap_or_default())
+                            }
+                            @if agent.in_view { span.badge { "in view" } }
+                            @if !agent.alive { span.badge { "killed" } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Returns the open questions with their answers, on a page about the agent `shown`. The text is the terminal's.
+pub(super) fn questions(seat: &Seat, shown: AgentId) -> Markup {
+    let shown = shown.to_string();
+    html! { @for body in open_questions(seat) { (question(&body, &shown)) } }
+}
+
+fn question(body: &OpenQuestionBody, shown: &str) -> Markup {
     html! {
         form.question data-question=(body.id) role="group" aria-labelledby={"question-" (body.id)} {
-            h2 #{"question-" (body.id)} { (body.topic) }
+            h2 #{"question-" (body.id)} {
+                @if body.agent != shown { (body.agent.get(..8).unwrap_or_default()) " asks: " }
+                (body.topic)
+            }
             p.title { (body.title) }
             @if let Some(diff) = &body.diff { pre.diff tabindex="0" aria-label="Difference" { @for line in diff.lines() { (diff_line(line)) } } }
             @for fact in &body.facts { p.fact { (fact) } }
@@ -93,9 +122,10 @@ pub(super) fn question(open: &OpenQuestion) -> Markup {
     }
 }
 
-/// Returns a line of a difference. Its first character says what it is, so colour is not needed to read it.
+/// Returns a line of a difference. The sign behind its number says what it is, so colour is not needed to read it.
 fn diff_line(line: &str) -> Markup {
-    let class = match line.trim_start().chars().next() {
+    let numbered = line.trim_start().trim_start_matches(|digit: char| digit.is_ascii_digit());
+    let class = match numbered.strip_prefix(' ').and_then(|rest| rest.chars().next()) {
         Some('+') => "added",
         Some('-') => "removed",
         _ => "same",
@@ -149,6 +179,26 @@ pub(super) fn usage(rows: &[SpendingRow]) -> Markup {
                     }
                 }
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sign_of_a_changed_line_has_a_colour() {
+        for (line, class) in [
+            (" 9 + x", "added"),
+            ("10 - x", "removed"),
+            ("10   + x", "same"),
+            ("  …", "same"),
+            ("+a.txt", "same"),
+            ("… 3 more changed lines", "same"),
+        ] {
+            let shown = format!("<span class=\"{class}\">{line}\n</span>");
+            assert_eq!(diff_line(line).into_string(), shown);
         }
     }
 }

@@ -46,7 +46,29 @@ function follow(session) {
   const toEnd = (was) => { if (was) scrollTo(0, document.body.scrollHeight); };
   const clear = () => { live.replaceChildren(); live.hidden = true; };
 
-  const events = new EventSource(`/sessions/${session}/events?after=${main.dataset.row}`);
+  const piece = (text, kind) => {
+    const was = atEnd();
+    let block = live.lastElementChild;
+    if (block?.className !== kind) {
+      block = document.createElement("pre");
+      block.className = kind;
+      live.append(block);
+    }
+    block.append(text);
+    live.hidden = false;
+    toEnd(was);
+  };
+  // The page shows another agent now. A line that is not sent stays.
+  const kept = `line-${session}`;
+  const reload = () => {
+    if (line) sessionStorage.setItem(kept, line.value);
+    location.reload();
+  };
+  if (line) line.value = sessionStorage.getItem(kept) ?? "";
+  sessionStorage.removeItem(kept);
+
+  const { row, agent, view } = main.dataset;
+  const events = new EventSource(`/sessions/${session}/events?after=${row}&agent=${agent}`);
   events.onopen = () => say("");
   events.onerror = () => say("The connection was lost. Reconnecting …");
   events.addEventListener("row", (event) => {
@@ -57,45 +79,54 @@ function follow(session) {
     toEnd(was);
   });
   events.addEventListener("delta", (event) => {
-    const was = atEnd();
     const { text, thinking } = JSON.parse(event.data);
-    const kind = thinking ? "thinking" : "text";
-    let block = live.lastElementChild;
-    if (block?.className !== kind) {
-      block = document.createElement("pre");
-      block.className = kind;
-      live.append(block);
-    }
-    block.append(text);
-    live.hidden = false;
-    toEnd(was);
+    piece(text, thinking ? "thinking" : "text");
   });
   events.addEventListener("again", clear);
   events.addEventListener("questions", (event) => {
-    const { html } = JSON.parse(event.data);
-    questions.innerHTML = html;
-    if (html) questions.scrollIntoView({ block: "nearest" });
+    const now = document.createElement("template");
+    now.innerHTML = JSON.parse(event.data).html;
+    const id = (question) => question.dataset.question;
+    const has = (parent, question) => [...parent.children].some((other) => id(other) === id(question));
+    // One that is still open keeps the focus.
+    for (const old of [...questions.children]) if (!has(now.content, old)) old.remove();
+    for (const open of [...now.content.children]) {
+      if (has(questions, open)) continue;
+      questions.append(open);
+      open.scrollIntoView({ block: "nearest" });
+    }
+  });
+  events.addEventListener("agents", async () => {
+    const response = await fetch(location.href).catch(() => undefined);
+    if (!response?.ok) return;
+    const now = new DOMParser().parseFromString(await response.text(), "text/html").querySelector("#agents");
+    if (now) document.querySelector("#agents").replaceWith(now);
   });
   events.addEventListener("notice", (event) => say(JSON.parse(event.data).text));
   events.addEventListener("state", (event) => {
-    const { running } = JSON.parse(event.data);
-    document.querySelector("#stop").disabled = !running;
-    main.setAttribute("aria-busy", running);
-    if (!running) clear();
+    const now = JSON.parse(event.data);
+    if (now.view !== view) return reload();
+    document.querySelector("#stop").disabled = !now.running;
+    live.setAttribute("aria-busy", now.running);
+    if (!now.running) clear();
   });
 
-  form.addEventListener("submit", async (event) => {
+  form?.addEventListener("submit", async (event) => {
     event.preventDefault();
     const text = line.value;
     if (!text.trim()) return;
     line.value = "";
     if (!(await send(`${api}/lines`, { text }))) line.value = text;
   });
-  line.addEventListener("keydown", (event) => {
+  line?.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
       event.preventDefault();
       form.requestSubmit();
     }
+  });
+  document.querySelector("#switch")?.addEventListener("click", async (event) => {
+    const sent = await send(`${api}/lines?wait=10`, { text: event.target.dataset.line });
+    if (sent) location.assign(`/sessions/${session}`);
   });
   document.querySelector("#stop").addEventListener("click", async () => {
     // The button is disabled then, and would keep the focus.
@@ -105,6 +136,6 @@ function follow(session) {
     const button = event.target.closest("button[data-answer]");
     if (!button) return;
     const question = button.closest("form").dataset.question;
-    if (await send(`${api}/questions/${question}`, { answer: button.dataset.answer })) line.focus();
+    if (await send(`${api}/questions/${question}`, { answer: button.dataset.answer })) (line ?? main).focus();
   });
 }

@@ -31,11 +31,14 @@ pub struct OpenQuestion {
 }
 
 impl OpenQuestion {
+    /// Returns the answers that a client may give; `None` is the front of the process.
+    pub fn answers_of(&self, client: Option<&ClientIdentity>) -> Vec<Approval> {
+        self.question.answers().into_iter().filter(|answer| may_give(client, *answer)).collect()
+    }
+
     /// Answers the question. Returns false if another answer was first, the call was stopped, or the client may not give this answer.
     pub fn answer(&self, approval: Approval, client: Option<&ClientIdentity>) -> bool {
-        let may_answer =
-            client.is_none_or(|client| client.may.answers && (client.may.grants || approval != Approval::Always));
-        if !may_answer {
+        if !may_give(client, approval) {
             return false;
         }
         let client = client.map(|client| client.name.to_string());
@@ -48,6 +51,10 @@ impl OpenQuestion {
     pub fn is_allowed(&self) -> bool {
         self.is_allowed.load(Ordering::Relaxed)
     }
+}
+
+fn may_give(client: Option<&ClientIdentity>, approval: Approval) -> bool {
+    client.is_none_or(|client| client.may.answers && (client.may.grants || approval != Approval::Always))
 }
 
 /// The open questions of one session.
