@@ -101,6 +101,40 @@ fn mcp_client_elsewhere_calls_tools_in_a_workspace_of_the_server() {
 }
 
 #[test]
+fn client_that_joins_in_mid_answer_gets_the_text_so_far_and_no_piece_twice() {
+    let patchbay = Patchbay::new();
+    patchbay.write("home/config/config.toml", "[providers.demo]\noptions = { delay-ms = \"60\" }\n");
+    let serving = Serving::start(&patchbay, "");
+    let path = session(&serving);
+    let words: Vec<String> = (0..100).map(|word| format!("word{word}")).collect();
+    let text = words.join(" ");
+    post(&serving, &format!("{path}/lines"), &json!({"text": format!("say {text}")}));
+    let events = format!("{path}/events?after=0");
+    follow(&serving, &events, "", |_, data| {
+        data["event"] == "delta" && data["text"].as_str().unwrap().contains("word9")
+    });
+    let is_answer = |data: &Value| data["event"] == "message" && data["kind"] == "assistant";
+    let seen = follow(&serving, &events, "", |_, data| is_answer(data));
+    let at = seen.iter().position(|(name, _, _)| name == "partial").expect("the text so far");
+    assert!(seen[..at].iter().any(|(_, id, _)| id.is_some()), "rows come first: {seen:?}");
+    let so_far = seen[at].2["text"].as_str().unwrap();
+    assert!(so_far.starts_with("word0 ") && so_far.len() < text.len(), "{so_far}");
+    let is_piece = |data: &Value| data["event"] == "delta" && data["block"] == "text";
+    assert!(seen[..at].iter().all(|(_, _, data)| !is_piece(data)), "{seen:?}");
+    let pieces =
+        seen[at..].iter().filter(|(_, _, data)| is_piece(data)).map(|(_, _, data)| data["text"].as_str().unwrap());
+    let joined: String = std::iter::once(so_far).chain(pieces).collect();
+    assert_eq!((joined.trim(), seen.last().unwrap().2["content"].as_str().unwrap().trim()), (&*text, &*text));
+    // The page shows it, too.
+    post(&serving, &format!("{path}/lines"), &json!({"text": format!("say {text}")}));
+    follow(&serving, &format!("{path}/events"), "", |_, data| data["event"] == "delta");
+    let page = format!("{}/events?after=0", path.replace("/v1", ""));
+    let seen =
+        follow(&serving, &page, "", |name, data| name == "partial" || data["ends"] == true && data["id"] == "row-4");
+    assert_eq!(seen.last().unwrap().0, "partial", "{seen:?}");
+}
+
+#[test]
 fn page_shows_one_agent_and_links_to_the_others() {
     let patchbay = Patchbay::quick();
     let serving = Serving::start(&patchbay, "");

@@ -3,6 +3,7 @@
 mod call;
 mod describe;
 mod events;
+mod followed_events;
 mod lines;
 mod questions;
 mod records;

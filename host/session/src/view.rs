@@ -1,6 +1,8 @@
 //! The data that a front shows when an agent comes into view: its last exchange, and the answer that it is writing.
 //! Fronts call it after the event `ViewMoved`.
 
+use std::sync::Arc;
+
 use patchbay_agent::{Agent, AnswerSoFar};
 use patchbay_core::{AgentId, AssistantRecord, Task};
 use patchbay_store::{MessageRow, StoreError};
@@ -52,6 +54,12 @@ impl Session {
                 return Ok(AgentInView { unread, tasks, ..in_view(&agent, seq, exchange, answer) });
             }
         }
+    }
+
+    /// Returns the answers that agents are writing, with the text so far. Pieces that follow continue it.
+    pub fn answers_so_far(&self) -> Vec<(AgentId, AnswerSoFar)> {
+        let agents: Vec<Arc<Agent>> = self.agents().living().cloned().collect();
+        agents.iter().filter_map(|agent| Some((agent.id(), agent.answer_so_far()?))).collect()
     }
 
     /// Returns the number of unread mails of the agent in view.

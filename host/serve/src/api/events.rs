@@ -1,8 +1,8 @@
 //! The events of a session as server-sent events.
 //!
 //! Unnamed events are the JSON of `patchbay exec --json`; a row has its number as its id, so a browser that reconnects misses none.
-//! Named events are `line` (how a line ended), `questions` (all open questions, when they change) and `client`
-//! (what another client did, in a line).
+//! Named events are `line` (how a line ended), `questions` (all open questions, when they change), `client` (what another client
+//! did, in a line) and `partial` (the text so far of an answer, for a client that joins it).
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
@@ -15,13 +15,14 @@ use axum::{
     },
 };
 use futures_util::stream::unfold;
-use patchbay_core::{Digest, EventKind};
-use patchbay_session::{Received, Seat, SeatEvent, Subscription, event_object};
+use patchbay_core::{AgentId, Digest, EventKind};
+use patchbay_session::{AnswerSoFar, Received, Seat, SeatEvent, event_object};
 use serde_json::json;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::{
     call::{ApiCall, ApiError, Reply},
+    followed_events::{FollowedEvent, FollowedEvents},
     questions::open_questions,
     sessions::open,
 };
@@ -37,7 +38,7 @@ pub(crate) struct Following {
     pub(crate) state: Arc<ServeState>,
     /// Keeps the session open.
     pub(crate) seat: Seat,
-    pub(crate) events: Subscription,
+    events: FollowedEvents,
     token: Digest,
     checks: Interval,
 }
@@ -45,6 +46,8 @@ pub(crate) struct Following {
 /// What a client is told next.
 pub(crate) enum ClientNews {
     Received(Received),
+    /// The text so far of the answer that an agent is writing. It replaces the pieces before.
+    Partial(AgentId, AnswerSoFar),
     QuestionsChanged,
     /// What another client did, in a line.
     ByOthers(Arc<str>),
@@ -55,7 +58,7 @@ impl Following {
     pub(crate) async fn begin(state: Arc<ServeState>, call: &ApiCall, after: Option<u64>) -> Result<Self, ApiError> {
         let seat = open(&state, call).await?;
         let session = seat.shared().session();
-        let events = session.subscribe(after.unwrap_or_else(|| session.last_seq()).saturating_add(1));
+        let events = FollowedEvents::new(session, after.unwrap_or_else(|| session.last_seq()));
         let mut checks = interval(TOKEN_CHECK);
         checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Ok(Self { state, seat, events, token: call.token.digest, checks })
@@ -68,8 +71,10 @@ impl Following {
             tokio::select! {
                 biased;
                 () = stopped.cancelled() => return None,
-                received = self.events.next() => match received {
-                    Ok(received) => return received.map(ClientNews::Received),
+                event = self.events.next() => match event {
+                    Ok(Some(FollowedEvent::Received(received))) => return Some(ClientNews::Received(received)),
+                    Ok(Some(FollowedEvent::Partial(agent, answer))) => return Some(ClientNews::Partial(agent, answer)),
+                    Ok(None) => return None,
                     Err(error) => {
                         tracing::error!("the events of a session cannot be read: {error}");
                         return None;
@@ -107,6 +112,10 @@ pub(super) async fn follow(state: Arc<ServeState>, call: ApiCall) -> Result<Repl
             vec![Event::default().event("questions").data(questions.to_string())]
         }
         ClientNews::ByOthers(line) => vec![Event::default().event("client").data(json!({"text": &*line}).to_string())],
+        ClientNews::Partial(agent, AnswerSoFar { turn, answer, text, .. }) => {
+            let object = json!({"agent": agent.to_string(), "turn": turn, "answer": answer, "text": text});
+            vec![Event::default().event("partial").data(object.to_string())]
+        }
         ClientNews::Received(Received::Lagged(missed)) => {
             vec![Event::default().data(json!({"event": "lagged", "missed": missed}).to_string())]
         }

@@ -167,7 +167,7 @@ pub(crate) static ROUTES: &[ApiRoute] = &[
         headers: &[("Last-Event-ID", "the same, as browsers send it when they reconnect")],
         ..get(
             "/v1/sessions/{session}/events",
-            "Follow a session: each event is the JSON of `patchbay exec --json`, with the row number as its id",
+            "Follow a session: the JSON of `patchbay exec --json`, with row numbers as ids, and the text so far of answers",
             schema::<serde_json::Value>,
             |state, call| Box::pin(events::follow(state, call)),
         )

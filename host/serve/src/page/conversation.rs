@@ -128,7 +128,7 @@ async fn stored(session: &Session, rows: &ViewRows, last: u64) -> Result<(VecDeq
     Ok((found, are_all))
 }
 
-/// The events of a conversation as HTML: `row`, `delta`, `again`, `questions`, `agents`, `notice` and `state`.
+/// The events of a conversation as HTML: `row`, `delta`, `partial`, `again`, `questions`, `agents`, `notice` and `state`.
 pub(super) async fn events(
     State(state): State<Arc<ServeState>>,
     Path(session): Path<String>,
@@ -162,7 +162,9 @@ fn rendered(shown: &ShownAgent, following: &Following, told: ClientNews) -> Vec<
             vec![named("questions", json!({"html": html})), state()]
         }
         ClientNews::ByOthers(line) => vec![named("notice", json!({"text": &*line}))],
-        // Missed pieces come again with their row.
+        ClientNews::Partial(agent, answer) if agent == shown.id => vec![named("partial", json!({"text": answer.text}))],
+        ClientNews::Partial(..) => Vec::new(),
+        // Missed pieces come again with the text so far, or with their row.
         ClientNews::Received(Received::Lagged(_)) => {
             vec![named("again", json!({})), named("agents", json!({})), state()]
         }

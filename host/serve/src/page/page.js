@@ -82,6 +82,11 @@ function follow(session) {
     const { text, thinking } = JSON.parse(event.data);
     piece(text, thinking ? "thinking" : "text");
   });
+  events.addEventListener("partial", (event) => {
+    clear();
+    const { text } = JSON.parse(event.data);
+    if (text) piece(text, "text");
+  });
   events.addEventListener("again", clear);
   events.addEventListener("questions", (event) => {
     const now = document.createElement("template");

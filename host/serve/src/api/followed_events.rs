@@ -1,0 +1,113 @@
+//! The events of a session for a client that may join while answers are written: it is told the text so far, and then no piece twice.
+
+use std::sync::Arc;
+
+use patchbay_core::{AgentId, DeltaKind, Event, EventKind};
+use patchbay_session::{AnswerSoFar, Received, Session, Subscription};
+use patchbay_store::StoreError;
+
+/// The events of a session from a given row on.
+pub(super) struct FollowedEvents {
+    session: Arc<Session>,
+    events: Subscription,
+    /// Whether the client lacks pieces: at the beginning, and after events were lost. They are in the text so far.
+    is_behind: bool,
+    /// The answers under way when the client had caught up with the rows.
+    joined: Vec<(AgentId, AnswerSoFar)>,
+    /// How many of them the client was told.
+    told: usize,
+}
+
+/// What happened next.
+pub(super) enum FollowedEvent {
+    Received(Received),
+    /// The text so far of the answer that an agent is writing. It replaces the pieces that the client has.
+    Partial(AgentId, AnswerSoFar),
+}
+
+impl FollowedEvents {
+    /// Follows the events behind row `after`.
+    pub(super) fn new(session: &Arc<Session>, after: u64) -> Self {
+        let events = session.subscribe(after.saturating_add(1));
+        Self { session: Arc::clone(session), events, is_behind: true, joined: Vec::new(), told: 0 }
+    }
+
+    /// Waits for the next event; `None` when the session has ended. Cancel safe.
+    pub(super) async fn next(&mut self) -> Result<Option<FollowedEvent>, StoreError> {
+        loop {
+            if let Some((agent, answer)) = self.joined.get(self.told) {
+                self.told += 1;
+                return Ok(Some(FollowedEvent::Partial(*agent, answer.clone())));
+            }
+            let received = if self.is_behind { self.events.try_next().await? } else { self.events.next().await? };
+            match &received {
+                // The rows so far were told. One that is committed from now on follows.
+                None if self.is_behind => {
+                    (self.is_behind, self.joined, self.told) = (false, self.session.answers_so_far(), 0);
+                    continue;
+                }
+                None => return Ok(None),
+                Some(Received::Lagged(_)) => self.is_behind = true,
+                Some(Received::Event(event)) => {
+                    let is_piece = matches!(event.kind, EventKind::Delta { .. });
+                    if (self.is_behind && is_piece)
+                        || self.joined.iter().any(|(agent, answer)| has(*agent, answer, event))
+                    {
+                        continue;
+                    }
+                }
+            }
+            return Ok(received.map(FollowedEvent::Received));
+        }
+    }
+}
+
+/// Returns whether the text so far already shows what an event tells.
+fn has(agent: AgentId, so_far: &AnswerSoFar, event: &Event) -> bool {
+    let is_it = |turn, answer| event.agent == agent && (turn, answer) == (so_far.turn, so_far.answer);
+    match &event.kind {
+        EventKind::Delta { block, at, .. } if is_it(at.turn, at.answer) => {
+            let is_in_text = *block == DeltaKind::Text && at.offset < so_far.text.len() as u64;
+            at.given_up < so_far.given_up || (at.given_up == so_far.given_up && is_in_text)
+        }
+        EventKind::GivenUp { turn, answer, given_up, .. } if is_it(*turn, *answer) => *given_up <= so_far.given_up,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use patchbay_core::{DeltaPosition, Retrying, SessionId};
+
+    use super::*;
+
+    #[test]
+    fn pieces_of_the_text_so_far_are_known() {
+        let [agent, other] = [1, 2].map(|byte| AgentId::from_bytes([byte; 16]));
+        let so_far = AnswerSoFar { turn: 3, answer: 1, given_up: 1, text: "Good ".to_owned() };
+        let event = |agent, kind| Event { session: SessionId::from_bytes([9; 16]), agent, seq: 4, kind };
+        let known = |of, answer, given_up, offset, block| {
+            let at = DeltaPosition { turn: 3, answer, index: 0, offset, given_up };
+            has(agent, &so_far, &event(of, EventKind::Delta { block, text: "x".to_owned(), at }))
+        };
+        use DeltaKind::{Text, Thinking};
+        assert!(known(agent, 1, 1, 0, Text) && known(agent, 1, 1, 4, Text));
+        assert!(!known(agent, 1, 1, 5, Text), "it continues the text");
+        assert!(known(agent, 1, 0, 90, Text) && known(agent, 1, 0, 0, Thinking), "of an attempt that was given up");
+        assert!(!known(agent, 1, 2, 0, Text) && !known(agent, 2, 0, 0, Text) && !known(other, 1, 1, 0, Text));
+        assert!(!known(agent, 1, 1, 0, Thinking), "thinking is not in the text");
+        let retry = Retrying {
+            provider: "demo".to_owned(),
+            what: "Server error".to_owned(),
+            cause: "it broke".to_owned(),
+            wait_ms: 1,
+            attempt: 1,
+            of: 4,
+        };
+        let given_up = |given_up| {
+            let retry = retry.clone();
+            has(agent, &so_far, &event(agent, EventKind::GivenUp { turn: 3, answer: 1, given_up, retry }))
+        };
+        assert!(given_up(1) && !given_up(2));
+    }
+}
