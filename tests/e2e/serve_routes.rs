@@ -13,7 +13,7 @@ use patchbay_tests::{
 };
 use serde_json::{Value, json};
 
-use crate::serve_api::{Reply, bearer, follow, get, post, send, session, wait_for};
+use crate::serve_api::{Reply, WRITE, bearer, follow, get, post, send, session, wait_for};
 
 /// Posts a message of an MCP client. Returns the response, whose last event or body is a message.
 fn mcp(serving: &Serving, path: &str, headers: &str, message: &Value) -> Reply {
@@ -132,6 +132,41 @@ fn client_that_joins_in_mid_answer_gets_the_text_so_far_and_no_piece_twice() {
     let seen =
         follow(&serving, &page, "", |name, data| name == "partial" || data["ends"] == true && data["id"] == "row-4");
     assert_eq!(seen.last().unwrap().0, "partial", "{seen:?}");
+}
+
+#[test]
+fn numbers_have_calls_turns_and_tokens_but_no_session() {
+    let patchbay = Patchbay::quick();
+    let serving = Serving::start(&patchbay, "");
+    let path = session(&serving);
+    let line = |text: &str| post(&serving, &format!("{path}/lines?wait=60"), &json!({"text": text})).json();
+    line("call calc__eval {\"expression\": \"1+1\"}");
+    line("say Hello.");
+    post(&serving, &format!("{path}/lines"), &json!({"text": WRITE}));
+    let open = wait_for(&serving, &format!("{path}/questions"), |open| open["questions"][0].is_object());
+    let running = serving.raw("GET /metrics HTTP/1.1");
+    for number in ["running_turns 1", "questions 1", "busy_sessions 1", "turns_total 2"] {
+        assert!(running.contains(&format!("patchbay_{number}\n")), "{number}: {running}");
+    }
+    let question = &open["questions"][0];
+    assert_eq!(question["agent"].as_str().unwrap().len(), 36);
+    let offered = question["answers"].to_string();
+    assert!(
+        offered.contains("\"once\"") && !offered.contains("\"always\""),
+        "the token has no right to grants: {offered}"
+    );
+    let answer = format!("{path}/questions/{}", question["id"]);
+    assert_eq!(post(&serving, &answer, &json!({"answer": "no"})).status, 200);
+    wait_for(&serving, &path, |state| state["is_running"] == false);
+    let numbers = serving.raw("GET /metrics HTTP/1.1");
+    for number in
+        ["running_turns 0", "turns_total 3", "calls_total{outcome=\"ok\"} 1", "calls_total{outcome=\"denied\"} 1"]
+    {
+        assert!(numbers.contains(&format!("patchbay_{number}\n")), "{number}: {numbers}");
+    }
+    let tokens = numbers.lines().find_map(|line| line.strip_prefix("patchbay_tokens_total ")).unwrap();
+    assert!(tokens.parse::<u64>().unwrap() > 0, "{numbers}");
+    assert!(!numbers.contains(path.rsplit('/').next().unwrap()) && !numbers.contains("workspace"), "{numbers}");
 }
 
 #[test]

@@ -76,6 +76,7 @@ impl Store {
     ///
     /// An outermost call stays unsettled until [`SessionChange::settles`](crate::SessionChange) names it.
     pub fn end_call(&self, row: Box<JournalRow>, begun: bool) {
+        self.counts.call_ended(row.outcome());
         let settings = self.journal_settings();
         self.database.write_now("a row of the journal", move |connection| {
             Ok(journal::replace_open(connection, settings, *row, begun)?)

@@ -80,7 +80,10 @@ impl Store {
         let (hold, source) = (hold.clone(), self.source.clone());
         let _held =
             (change.snapshot.as_ref().map(|(snapshot, _)| snapshot.components.clone()), change.attachments.clone());
-        self.database.write(move |connection| apply(connection, &hold, &source, change)).await
+        let (turns, tokens) = (change.ends_turns.len(), change.tokens);
+        let rows = self.database.write(move |connection| apply(connection, &hold, &source, change)).await?;
+        self.counts.committed(turns, tokens);
+        Ok(rows)
     }
 }
 

@@ -203,6 +203,7 @@ impl Store {
     }
 
     fn new_row(&self, row: Box<JournalRow>) -> NewRow {
+        self.counts.call_ended(row.outcome());
         NewRow { settings: self.journal, row }
     }
 

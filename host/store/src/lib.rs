@@ -27,6 +27,7 @@ mod client_tokens;
 mod components;
 mod content;
 mod conversations;
+mod counts;
 mod database;
 mod error;
 mod exchanges;
@@ -77,6 +78,7 @@ pub use change::SessionChange;
 pub use client_tokens::{ClientToken, TokenRights, TokenRightsError};
 pub use components::RetainedComponents;
 pub use conversations::Lineage;
+pub use counts::ProcessCounts;
 pub use error::StoreError;
 pub use exchanges::{DroppedMessage, LastMessage};
 pub use file_changes::{ChangeSet, FileChangeRow, NewFileChange, Undone};
@@ -108,6 +110,7 @@ pub use windows::AgentWindow;
 pub use work::AgentWork;
 
 use content::ContentFolder;
+use counts::RunningCounts;
 use database::Database;
 use generation::Generation;
 use rules::RulesCache;
@@ -127,6 +130,7 @@ pub struct Store {
     source: Source,
     /// Identifies this instance of the store in the holds of sessions.
     holder: Uuid,
+    counts: Arc<RunningCounts>,
 }
 
 const MIGRATIONS: &[&str] = &[
@@ -195,12 +199,18 @@ impl Store {
             rules: Arc::default(),
             holder: Uuid::from_bytes(source.uuid()),
             source,
+            counts: Arc::default(),
         })
     }
 
     /// Returns the clock and the random ids of this store and of its host.
     pub fn source(&self) -> &Source {
         &self.source
+    }
+
+    /// Returns what this process has counted since it opened the store.
+    pub fn counts(&self) -> ProcessCounts {
+        self.counts.now()
     }
 
     /// Waits until all earlier writes are committed.
