@@ -112,6 +112,7 @@ mod seed_examples;
 mod serve;
 mod serve_api;
 mod serve_cuts;
+mod serve_refusals;
 mod serve_routes;
 mod services;
 mod session_archive;

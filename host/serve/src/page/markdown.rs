@@ -12,6 +12,8 @@ pub(crate) fn html(text: &str) -> Markup {
             Event::Html(html) | Event::InlineHtml(html) => Some(Event::Text(html)),
             Event::Start(Tag::HtmlBlock) => Some(Event::Start(Tag::Paragraph)),
             Event::End(TagEnd::HtmlBlock) => Some(Event::End(TagEnd::Paragraph)),
+            // An alignment would be a style in the page, which its policy forbids.
+            Event::Start(Tag::Table(_)) => Some(Event::Start(Tag::Table(Vec::new()))),
             Event::Start(Tag::Image { .. }) | Event::End(TagEnd::Image) => None,
             Event::Start(Tag::Link { dest_url, link_type, id, .. }) => {
                 let is_web = ["http://", "https://"]
@@ -49,6 +51,74 @@ mod tests {
             ("```\" onclick=\"x\n<i>\n```", "<pre><code class=\"language-&quot;\">&lt;i&gt;\n</code></pre>\n"),
         ] {
             assert_eq!(html(text).into_string(), shown, "{text}");
+        }
+    }
+
+    /// Asserts that every tag is one that Markdown makes, without attributes other than the address of a link and the language of
+    /// a block.
+    fn assert_inert(text: &str) {
+        let written = html(text).into_string();
+        for tag in written.split('<').skip(1) {
+            let (tag, _) = tag.split_once('>').unwrap_or_else(|| panic!("{text}: {written}"));
+            let (name, attributes) = tag.split_once(' ').unwrap_or((tag, ""));
+            let name = name.trim_start_matches('/');
+            let known =
+                "p strong em del a code pre ul ol li blockquote hr br h1 h2 h3 h4 h5 h6 table thead tbody tr th td";
+            assert!(known.split(' ').any(|known| known == name), "<{tag}>: {text}: {written}");
+            let value =
+                |start: &str| attributes.strip_prefix(start)?.strip_suffix('"').filter(|value| !value.contains('"'));
+            let is_known = match name {
+                "a" => value("href=\"").is_some_and(|url| {
+                    let url = url.to_ascii_lowercase();
+                    url.starts_with("http://") || url.starts_with("https://")
+                }),
+                "code" => value("class=\"language-").is_some(),
+                "ol" => value("start=\"").is_some(),
+                "hr" | "br" => attributes == "/",
+                _ => false,
+            };
+            assert!(attributes.is_empty() || is_known, "<{tag}>: {text}: {written}");
+        }
+    }
+
+    #[test]
+    fn no_combination_becomes_a_script_an_image_or_another_link() {
+        let parts = [
+            "<script>alert(1)</script>",
+            "<img src=x onerror=alert(1)>",
+            "<a href=javascript:alert(1)>x</a>",
+            "<!-- <b> -->",
+            "<![CDATA[<b>]]>",
+            "<?php ?>",
+            "[a](javascript:alert(1))",
+            "[a](java\tscript:alert(1))",
+            "[a](&#106;avascript:alert(1))",
+            "[a](vbscript:x \"t\")",
+            "[a](<data:text/html,<script>alert(1)</script>>)",
+            "[a]: javascript:alert(1)\n\n[a] [a][] [b][a]",
+            "[a]: data:text/html,x \"onclick=alert(1)\"\n\n![a]",
+            "![a](data:image/png;base64,x)",
+            "![<b>](https://x/\"onerror=alert(1))",
+            "[![a](data:image/png;base64,x)](https://x)",
+            "<javascript:alert(1)> <https://x> <a@b.example>",
+            "| a | b |\n|:-:|--:|\n| <b> | [x](javascript:y) |",
+            "```html\" onclick=\"x\n<i>\n```",
+            "    <i>\n",
+            "# a {#id .class onclick=x}",
+            "3. a\n4. <b>",
+            "> [!NOTE]\n> <b>",
+            "- [ ] `<b>` ~~x~~ a  \nb\n\n---\n",
+            "[^1]\n\n[^1]: <b>",
+            "$x$ \u{202e} \0 &lt;b&gt;",
+            "[a](https://x/<b>?\"'`)",
+            "*[a*](HTTPS://x)",
+        ];
+        for first in parts {
+            for second in parts {
+                for between in ["", " ", "\n", "\n\n", "\n> ", "[", "](", "<"] {
+                    assert_inert(&[first, between, second].concat());
+                }
+            }
         }
     }
 }
