@@ -209,23 +209,25 @@ TARGETS ?= x86_64 aarch64
 dist: plugins ## Static programs for TARGETS and all packages, in target/dist/VERSION; SIGN=KEY signs them with an SSH key
 	@dist/build.sh $(TARGETS)
 
+dist-again: VERSION = $(shell sed -n 's/^version = "\(.*\)"$$/\1/p' Cargo.toml | head -n 1)
 dist-again: ## Build what `make dist` built once more, from a clone in another folder, and compare all files
 	@rm -rf target/again && mkdir -p target/again && git clone --quiet . target/again/clone
 	@mkdir -p target/again/clone/target && ln -s "$(CURDIR)/target/tools" target/again/clone/target/tools
 	@$(MAKE) --no-print-directory -C target/again/clone dist TARGETS="$(TARGETS)"
-	@diff -r target/dist target/again/clone/target/dist && echo "== every file is the same"
+	@diff -r --exclude='*.sig' target/dist/$(VERSION) target/again/clone/target/dist/$(VERSION) && echo "== every file is the same"
 
 test-dist: build ## Install the wheel, the npm and the Debian package of the built binary, run it in each, and remove it
 	@echo "== installing packages"
-	@tests/dist/run.py $(PATCHBAY) bytes deb wheel npm
+	@tests/dist/run.py $(PATCHBAY) release archive deb wheel npm
 
-DIST_TOOLS = mmdebstrap skopeo umoci docker-registry
+DIST_TOOLS = mmdebstrap skopeo umoci docker-registry makepkg pacman bsdtar ruby
+DIST_PACKAGES = $(patsubst pacman,pacman-package-manager,$(DIST_TOOLS:bsdtar=libarchive-tools))
 
 test-dist-all: build ## The same, also in a Debian of its own and as an image from a registry; needs root, installs Debian packages
 	@for tool in $(DIST_TOOLS); do command -v $$tool >/dev/null || missing=1; done; \
-	  test -z "$$missing" || { echo "== installing $(DIST_TOOLS)"; apt-get update -qq && apt-get install -y -qq $(DIST_TOOLS) >/dev/null; }
+	  test -z "$$missing" || { echo "== installing $(DIST_PACKAGES)"; apt-get update -qq && apt-get install -y -qq $(DIST_PACKAGES) >/dev/null; }
 	@echo "== installing packages"
-	@tests/dist/run.py $(PATCHBAY) bytes deb wheel npm debian image
+	@tests/dist/run.py $(PATCHBAY) release archive deb wheel npm program names debian image recipes
 
 CLIENTS = target/tools/clients
 

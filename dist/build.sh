@@ -18,10 +18,16 @@ if test -n "$(git status --porcelain)"; then
   git status --short >&2
   exit 1
 fi
-native=$(uname -m)
+# One of the programs prints the completions and the manual page: the program for this machine, else one in qemu.
+printer=$(uname -m) emulator=
 case " $* " in
-  *" $native "*) ;;
-  *) echo "the program for this machine prints the completions: add $native to TARGETS" >&2; exit 1 ;;
+  *" $printer "*) ;;
+  *)
+    printer=$1 emulator=qemu-$1-static
+    command -v "$emulator" >/dev/null || {
+      echo "the program prints its completions: add $(uname -m) to TARGETS, or install $emulator" >&2
+      exit 1
+    } ;;
 esac
 
 plugins/wasm-cc --zig version >/dev/null
@@ -56,41 +62,24 @@ for machine; do
 done
 
 program() { echo "$target_dir/$1-unknown-linux-musl/dist/patchbay"; }
+printed() { $emulator "$(program "$printer")" "$@"; }
 commit=$(git rev-parse HEAD | cut -c 1-12)
-said=$("$(program "$native")" --version)
+said=$(printed --version)
 case $said in
   "patchbay $version ($commit, "*) ;;
   *) echo "the program says '$said', which is not version $version of commit $commit" >&2; exit 1 ;;
 esac
 
 echo "== making packages"
-rm -rf "$out"
-mkdir -p "$out"
 extra=$(mktemp -d)
 trap 'rm -rf "$extra"' EXIT
-"$(program "$native")" man >"$extra/patchbay.1"
-"$(program "$native")" completions bash >"$extra/patchbay.bash"
-"$(program "$native")" completions zsh >"$extra/_patchbay"
-"$(program "$native")" completions fish >"$extra/patchbay.fish"
-all=
+printed man >"$extra/patchbay.1"
+printed completions bash >"$extra/patchbay.bash"
+printed completions zsh >"$extra/_patchbay"
+printed completions fish >"$extra/patchbay.fish"
 for machine; do
-  python3 dist/crates.py "$machine-unknown-linux-musl" "$extra"
-  mv "$extra/sbom.cdx.json" "$out/patchbay-$version-linux-$machine.cdx.json"
-  for kind in archive deb wheel npm; do
-    python3 "dist/$kind.py" "$(program "$machine")" "$version" --out "$out" --extra "$extra"
-  done
-  all="$all $(program "$machine")"
+  set -- "$@" "$(program "$machine")"
+  shift
 done
-# shellcheck disable=SC2086 # Each program is an argument.
-python3 dist/image.py $all "$version" --out "$out"
-tar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner -C "$out/patchbay-$version-oci" \
-  -cf "$out/patchbay-$version-oci.tar" blobs index.json oci-layout
-rm -rf "$out/patchbay-$version-oci"
-(cd "$out" && LC_ALL=C sha256sum patchbay* >SHA256SUMS)
-if grep -q linux-x86_64.tar.gz "$out/SHA256SUMS" && grep -q linux-aarch64.tar.gz "$out/SHA256SUMS"; then
-  python3 dist/recipes.py "$out/SHA256SUMS" "$version" --out "$out"
-fi
-if test -n "${SIGN-}"; then
-  ssh-keygen -Y sign -q -f "$SIGN" -n patchbay-release "$out/SHA256SUMS"
-fi
+dist/packages.sh "$version" "$out" "$extra" "$@"
 ls -l "$out"

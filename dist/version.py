@@ -21,6 +21,8 @@ FILES = {
     "sdk/js/package.json": JSON,
     "agent.json": JSON,
 }
+# The packages that users install. Names of pre-releases differ between kinds of packages, so only others stand there.
+DOCUMENT = {"docs/install.md": r"patchbay-(\d\S*)-linux-x86_64\.tar\.gz"}
 # Workspaces whose Cargo.lock names crates of ours.
 LOCKED = [".", "plugins", "tests/guests/wasip2"]
 
@@ -32,14 +34,14 @@ def main():
     changelog = (ROOT / "CHANGELOG.md").read_text()
     if not re.search(r"^## Unreleased\n\n(?!## )", changelog, re.MULTILINE):
         sys.exit("CHANGELOG.md has nothing under '## Unreleased', so there is nothing to release")
-    for path, pattern in FILES.items():
+    for path, pattern in (FILES | ({} if "-" in version else DOCUMENT)).items():
         text = (ROOT / path).read_text()
         found = re.search(pattern, text, re.MULTILINE)
         if not found:
             sys.exit(f"{path} has no line like {pattern}")
         text = text[: found.start(1)] + version + text[found.end(1) :]
-        # The addresses and folders of the archives contain it.
-        (ROOT / path).write_text(text.replace(found[1], version) if path == "agent.json" else text)
+        # The names of archives and packages contain it.
+        (ROOT / path).write_text(text.replace(found[1], version) if path == "agent.json" or path in DOCUMENT else text)
     today = datetime.date.today().isoformat()
     changelog = changelog.replace("## Unreleased\n", f"## Unreleased\n\n## {version} - {today}\n", 1)
     (ROOT / "CHANGELOG.md").write_text(changelog)

@@ -43,7 +43,7 @@ fn make_version_changes_every_manifest() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
-    for file in [&MANIFESTS[..], &["dist/version.py"]].concat() {
+    for file in [&MANIFESTS[..], &["dist/version.py", "docs/install.md"]].concat() {
         fs::create_dir_all(root.join(file).parent().unwrap()).unwrap();
         fs::copy(repository(file), root.join(file)).unwrap();
     }
@@ -77,4 +77,13 @@ fn make_version_changes_every_manifest() {
         "{after}"
     );
     assert_eq!(fs::read_to_string(root.join("calls")).unwrap().lines().count(), 3, "three lock files");
+
+    let install = || fs::read_to_string(root.join("docs/install.md")).unwrap();
+    assert!(install().contains(env!("CARGO_PKG_VERSION")) && !install().contains("9.8.7"), "{}", install());
+    assert_eq!(set("9.8.7", "- New.\n\n"), (true, String::new()));
+    assert!(
+        install().contains("patchbay_9.8.7_amd64.deb") && !install().contains(env!("CARGO_PKG_VERSION")),
+        "{}",
+        install()
+    );
 }
