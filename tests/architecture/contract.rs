@@ -268,5 +268,5 @@ async fn optional_interfaces_are_found() {
     let long = Adapter { facts: Some(json!("x".repeat(FACTS_BYTES + 1))), ..Adapter::default() };
     let (sandbox, adapter) = loaded(&long).await;
     let failure = sandbox.model_facts(&adapter, "x", &[]).await.unwrap_err().to_string();
-    assert!(failure.contains("8193 bytes of facts about a model, at most 8192 are allowed"), "{failure}");
+    assert!(failure.contains("8193 bytes of facts about a model; the limit is 8192"), "{failure}");
 }

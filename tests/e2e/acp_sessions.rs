@@ -181,7 +181,7 @@ fn notices_of_the_start_come_with_the_first_prompt() {
     let mut peer = Peer::initialized(&patchbay);
     let session = peer.session(&patchbay, 1);
     let said = peer.say(2, &session, json!([{"type": "text", "text": "say Hi."}]));
-    assert!(said.starts_with("this workspace is or holds your home folder") && said.ends_with("\n\nHi."), "{said}");
+    assert!(said.starts_with("this workspace is or contains your home folder") && said.ends_with("\n\nHi."), "{said}");
     assert_eq!(peer.say(3, &session, json!([{"type": "text", "text": "say Again."}])), "Again.");
     assert_eq!(peer.leave(), Some(0));
     // Clients that show notices receive them at once.

@@ -123,7 +123,8 @@ fn inspect_reports_faults_of_a_provider() {
         (
             "scripted.wasm",
             with(json!({ "models": [{ "id": "a b", "size": "small" }] })),
-            "[invalid_output] the component's answer is invalid: the model id 'a b' is not 1 to 128 printable ASCII \
+            "[invalid_output] the component returned an invalid result: invalid model id 'a b': use 1 to 128 \
+             printable ASCII \
              characters without white space.",
         ),
         ("scripted.wasm", looping.component(), "[limit_fuel] the call used up its fuel"),
@@ -131,8 +132,8 @@ fn inspect_reports_faults_of_a_provider() {
         (
             "scripted.wasm",
             package(Adapter::default().component(), "---\nname: scripted\n---\n"),
-            "[invalid_component] another world: it is a provider's adapter, not a skill; a provider's adapter belongs into \
-             the folder 'providers' of the configuration.",
+            "[invalid_component] this is a provider's adapter, not a skill; put it into the folder \
+             'providers' of the configuration.",
         ),
     ] {
         patchbay.write(&format!("workspace/{file}"), bytes);

@@ -181,7 +181,7 @@ async fn constantly_changing_component_is_rejected() {
             }
         });
         let session = stage.session().await;
-        let words = "a [invalid_component] The skill changed while it was read; /reload_skills reads it again.";
+        let words = "a [invalid_component] The skill changed while it was read. To read it again: /reload_skills";
         assert_eq!(shown(&session), (vec!["b: b".to_owned()], vec![words.to_owned()]), "{when}");
         *stage.seen.does.lock().unwrap() = None;
         session.submit("/reload_skills").await;

@@ -524,7 +524,7 @@ fn everyday_commands_work() {
     assert_eq!((code, &*output), (Some(7), "out\nerr\n"));
     let (end, _) = caged.run("missing-program", &[]);
     assert!(
-        end.failed.as_ref().is_some_and(|why| why.starts_with("'missing-program' cannot be run: No such file")),
+        end.failed.as_ref().is_some_and(|why| why.starts_with("cannot run 'missing-program': No such file")),
         "{end:?}"
     );
     let (end, _) = caged.run("/bin/sh", &["-c", "kill -SEGV $$"]);

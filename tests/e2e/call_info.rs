@@ -22,11 +22,11 @@ fn asking(capabilities: &str) -> Vec<u8> {
 fn only_calls_with_a_grant_learn_of_themselves() {
     let patchbay = Patchbay::new();
     patchbay.write("home/config/skills/ask.wasm", asking("capabilities: [kv]\n"));
-    let deterministic = "Error: a call without a granted capability besides 'workspace-read' is deterministic; ";
+    let deterministic = "Error: a call with no granted capability other than 'workspace-read' is deterministic, ";
     assert!(patchbay.line("/ask").starts_with(deterministic));
     patchbay.grant("ask", &["kv"]);
     assert_eq!(
         patchbay.line("/ask"),
-        "Error: '' is no limit; there are: time-ms, host-calls, output-bytes, inference-tokens"
+        "Error: unknown limit ''; use time-ms, host-calls, output-bytes or inference-tokens"
     );
 }

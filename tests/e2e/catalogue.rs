@@ -68,7 +68,7 @@ fn listed_models_are_stored_shown_and_used() {
     let patchbay = home(&server, &lister(&models, finish()));
     let refreshed = ran(patchbay.command(&["provider", "refresh"]).output().unwrap()).out;
     let lines: Vec<_> = refreshed.lines().collect();
-    assert_eq!((lines[0], lines[5]), ("anthropic: not asked: no key", "scripted: 4 models (4 new)"));
+    assert_eq!((lines[0], lines[5]), ("anthropic: skipped: no key", "scripted: 4 models (4 new)"));
     assert_eq!(
         ran(patchbay.command(&["provider", "refresh", "scripted"]).output().unwrap()).out,
         "scripted: 4 models (unchanged)\n"
@@ -124,7 +124,7 @@ fn failed_listing_keeps_the_models_and_says_why() {
     let before = server.requests().len();
     let mut command = patchbay.command(&["provider", "refresh", "scripted"]);
     command.env_remove("LISTER_KEY");
-    assert_eq!(ran(command.output().unwrap()).out, "scripted: not asked: no key\n");
+    assert_eq!(ran(command.output().unwrap()).out, "scripted: skipped: no key\n");
     assert_eq!(server.requests().len(), before);
     let named = patchbay.command(&["provider", "refresh", "demo"]).output().unwrap();
     assert_eq!(String::from_utf8(named.stdout).unwrap(), "demo: its adapter cannot list models\n");
@@ -140,7 +140,7 @@ fn refresh_without_a_network_names_the_cause() {
     let refreshed = patchbay.command(&["provider", "refresh", "local"]).output().unwrap();
     assert_eq!(refreshed.status.code(), Some(1));
     let text = String::from_utf8(refreshed.stdout).unwrap();
-    assert!(text.starts_with("local: not listed: local: no connection to http://127.0.0.1:1: "), "{text}");
+    assert!(text.starts_with("local: not listed: local: cannot connect to http://127.0.0.1:1: "), "{text}");
     assert_eq!(patchbay.answers(&["/model local:m1"])[0].code(), "model_set");
 }
 
@@ -153,7 +153,7 @@ fn listing_against_the_contract_stores_nothing() {
     let refreshed = patchbay.command(&["provider", "refresh", "scripted"]).output().unwrap();
     assert_eq!(refreshed.status.code(), Some(1));
     let text = String::from_utf8(refreshed.stdout).unwrap();
-    assert!(text.contains("not listed: ") && text.contains("its adapter wanted more after it had ended"), "{text}");
+    assert!(text.contains("not listed: ") && text.contains("its adapter continued after it had ended"), "{text}");
     assert_eq!(patchbay.answers(&["/model fresh-1"])[0].code(), "unknown_model");
 }
 
@@ -226,7 +226,8 @@ fn model_that_is_gone_is_said_to_be() {
     assert!(answers[0].message().contains("⚠ This model ends on 2"), "{}", answers[0].message());
     assert_eq!(answers[1].code(), "model_retired");
     let message = answers[1].message();
-    let words = ["Error: anthropic: model: claude-sonnet-4-5-20250929", " This model was announced to end on 2"];
+    let words = ["Error: anthropic: model: claude-sonnet-4-5-20250929", " This model is scheduled to be shut down \
+        on 2"];
     assert!(message.starts_with(words[0]) && message.contains(words[1]), "{message}");
     assert!(message.contains(". Its successor is claude-sonnet-"), "{message}");
     assert_eq!(answers[3].code(), "provider_not_found");
@@ -253,7 +254,8 @@ fn dropped_model_is_said_to_be_gone() {
     is_listed.store(false, Ordering::Relaxed);
     assert_eq!(refresh(), "openai-compatible: 1 model (1 gone)\n");
     let end =
-        "OpenAI-compatible no longer lists this model. It was announced to end on 2026-11-30. Its successor is new-1";
+        "OpenAI-compatible no longer lists this model. It is scheduled to be shut down on 2026-11-30. Its successor \
+         is new-1";
     for name in ["old-1", "openai-compatible:old-1"] {
         let answers = patchbay.answers(&[&format!("/model {name}"), "hello"]);
         let chosen = format!("✓ Switched to OpenAI-compatible old-1\n  ⚠ {end}\n");

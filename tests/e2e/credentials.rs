@@ -48,7 +48,7 @@ fn malformed_credentials_error_names_position_not_content() {
     let server = Server::echo();
     let patchbay = home_with_getter(&server);
     for (text, words) in [
-        (format!("{{\n  \"forge\": \"{SENTINEL}\"\n}}"), "credentials.json: the entry 'forge' holds no key; write "),
+        (format!("{{\n  \"forge\": \"{SENTINEL}\"\n}}"), "credentials.json: the entry 'forge' has no key; write "),
         (format!("{{\"forge\": {{\"token\": {SENTINEL}}}}}"), "credentials.json, line 1, column "),
     ] {
         write_credentials(&patchbay, &text, 0o600);

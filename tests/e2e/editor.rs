@@ -172,7 +172,7 @@ fn provider_changes_are_shown_at_the_prompt() {
     terminal.press("/calc 6 ");
     terminal.wait_for_text("> /calc 6");
     patchbay.write("home/config/providers/broken.wasm", "none");
-    terminal.wait_for_prefix("The file 'broken.wasm' is no provider, and changes nothing: ");
+    terminal.wait_for_prefix("The file 'broken.wasm' is not a provider, and is ignored: ");
     terminal.wait_for_text("> /calc 6");
     terminal.press("* 7");
     terminal.press(ENTER);

@@ -37,7 +37,8 @@ const SKILL_MD: &str = "---\nsummary: Keeps\ninvocation_mode: tool_dispatch\ncom
 const KEEPER: &str = "home/config/skills/keeper.wasm";
 
 const DENIED: &str = "Error: skill 'keeper' may not use 'kv': it is not granted. To grant it: ";
-const STALE: &str = "Error: skill 'keeper' may not use 'kv': its files have changed since that was granted: keeper.wasm. To grant it again: ";
+const STALE: &str = "Error: skill 'keeper' may not use 'kv': its files have changed since it was granted: \
+    keeper.wasm. To grant it again: ";
 
 fn capabilities(live: &mut Live, skill: &str) -> String {
     let help = live.message(&format!("/help {skill}"));
@@ -152,7 +153,7 @@ fn grant_covers_all_files_of_the_skill() {
     live.message("/reload_skills");
     let words = |files: &str| {
         format!(
-            "Error: skill 'keeper' may not use 'kv': its files have changed since that was granted: {files}. To grant it \
+            "Error: skill 'keeper' may not use 'kv': its files have changed since it was granted: {files}. To grant it \
              again: patchbay grant add keeper kv"
         )
     };

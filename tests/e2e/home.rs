@@ -130,7 +130,7 @@ fn home_folder_workspace_warns_once_and_needs_consent_to_write() {
     let folder = patchbay.workspace().canonicalize().unwrap();
     let command = format!("patchbay trust add --write {}", folder.display());
     let first = patchbay.exec(&["/calc 1"]);
-    let reads = "Note: this workspace is or holds your home folder: plugins with workspace-read can read your files";
+    let reads = "Note: this workspace is or contains your home folder: plugins with workspace-read can read your files";
     assert_eq!(
         (&*first.out, &*first.err),
         ("1\n", &*format!("{reads}. None can change them; to allow that: {command}\n"))
@@ -144,7 +144,8 @@ fn home_folder_workspace_warns_once_and_needs_consent_to_write() {
     assert_eq!(
         denied.message(),
         format!(
-            "Error: skill 'files' may not use 'workspace-write': this workspace is or holds your home folder. To allow it: {command}"
+            "Error: skill 'files' may not use 'workspace-write': this workspace is or contains your home folder. To \
+             allow it: {command}"
         )
     );
     assert!(!patchbay.workspace().join("a.txt").exists());
@@ -198,7 +199,8 @@ fn agent_instructions_are_written_after_consent() {
     assert_eq!(write(&mut live, "docs/readme.md").code(), "tool_result");
     let denied = write(&mut live, "docs/agents.MD");
     assert_eq!(denied.code(), "denied");
-    let words = "Error: skill 'files' may not write 'docs/agents.MD': it holds instructions for agents. To allow it: ";
+    let words = "Error: skill 'files' may not write 'docs/agents.MD': it contains instructions for agents. To allow \
+        it: ";
     assert!(denied.message().starts_with(words), "{}", denied.message());
     assert_eq!(run_pasted(&patchbay, denied.message()).code, Some(0));
     assert_eq!(write(&mut live, "AGENTS.md").code(), "tool_result");
@@ -261,7 +263,7 @@ fn workspace_instructions_cannot_expose_its_secrets() {
         assert!(ran.out.contains("- sly [missing_skill_md] SKILL.md: 'SKILL.md' is out of bounds"), "{}", ran.out);
     }
     let persona = patchbay.line("/agent sly");
-    assert!(persona.contains("Error: agent 'sly' cannot be read: SOUL.md: "), "{persona}");
+    assert!(persona.contains("Error: agent cannot read 'sly': SOUL.md: "), "{persona}");
     link("CLAUDE.md", &file);
     let ran = patchbay.exec(&["show context"]);
     assert!(ran.out.contains("Rules.") && !ran.err.contains("AGENTS.md"), "{ran:?}");
@@ -287,7 +289,7 @@ fn file_in_place_of_a_folder_is_reported() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(ran.out.starts_with("1\n"), "{}", ran.out);
     let words =
-        "- skills [folder_unusable] Your folder of skills cannot be read: there is a file in its place; move it away.";
+        "- skills [folder_unusable] Your folder of cannot read skills: there is a file in its place; move it away.";
     assert!(ran.out.contains(words), "{}", ran.out);
     assert!(ran.out.contains("the folder cannot be read"), "{}", ran.out);
     let words = "Note: your personas are not used: 'agents' in the config folder is a file; move it away\n";

@@ -191,7 +191,7 @@ fn credential_in_query_requires_configuration() {
     granted(&patchbay, "ask", &format!("{base}/"), Some(("forge", "?key", "")), &[&host, "credential:forge"]);
     let exec = || ran(patchbay.command(&["exec", "--json", "/ask"]).env("FORGE", SENTINEL).output().unwrap()).out;
     let refused = exec();
-    let words = r#"credential 'forge' may not go into the query; to allow it, write query = \"key\" in [credentials.forge] of config.toml"#;
+    let words = r#"credential 'forge' may not be sent in the query; to allow it, write query = \"key\" in [credentials.forge] of config.toml"#;
     assert!(refused.contains(words) && refused.contains(r#""code":"credential_placement""#), "{refused}");
     table("header = \"private-token\"\n");
     let elsewhere = exec();

@@ -252,7 +252,7 @@ fn unreadable_journal_row_is_reported() {
     patchbay.exec(&["/calc 1"]);
     patchbay.database("patchbay.db").execute_batch("UPDATE calls SET outcome = 'well'").unwrap();
     let ran = journal(&patchbay, &[]);
-    let words = "Error: the database holds a row of the journal that cannot be read. [store_failed]\n";
+    let words = "Error: the database contains an unreadable row of the journal. [store_failed]\n";
     assert_eq!((ran.code, &*ran.out, &*ran.err), (Some(1), "", words));
 }
 

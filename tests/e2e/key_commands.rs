@@ -215,7 +215,8 @@ fn program_is_found_by_absolute_folders_of_path_only() {
     let system = std::env::var("PATH").unwrap();
     patchbay.set("PATH", &format!(".:{system}"));
     let ran = patchbay.exec(&["hello"]);
-    let words = "Error: the key command of 'vertex' failed (no absolute folder of PATH has this program). Run it yourself \
+    let words = "Error: the key command of 'vertex' failed (no absolute folder in PATH has this program). Run it \
+        yourself \
                  to see why: give-key\n";
     assert_eq!((ran.code, ran.errors(), runs(&patchbay)), (Some(1), &*format!("{words}{UNANSWERED}"), 0));
     patchbay.set("PATH", &format!(".:{}:{system}", config.display()));

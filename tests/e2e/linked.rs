@@ -8,8 +8,8 @@ use crate::grants::keeper;
 
 const SKILL_MD: &str = "---\nsummary: Keeps\ninvocation_mode: tool_dispatch\ncommand: keep\ncommand_tool: run\n\
                         capabilities: [kv, random]\n---\n";
-const DENIED: &str = "Error: skill 'keeper' may not use 'kv': it was granted for a linked folder that changed or is no \
-                      longer linked. /reload_skills reads its files. To grant it again: patchbay grant add keeper kv";
+const DENIED: &str = "Error: skill 'keeper' may not use 'kv': it was granted for a linked folder that changed or is \
+    no longer linked. To read its files: /reload_skills. To grant it again: patchbay grant add keeper kv";
 
 /// Writes a built skill into a folder beside the home.
 fn build(patchbay: &Patchbay, folder: &str, build: &str) {

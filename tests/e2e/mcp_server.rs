@@ -219,7 +219,7 @@ fn skill_that_asks_a_model_has_none() {
     patchbay.grant("asks", &["inference"]);
     let mut client = Connected::initialized(&patchbay, &[], "c");
     let answer = client.call("asks__run", json!({}));
-    assert!(answer["result"]["isError"] == true && answer.to_string().contains("no model is there"), "{answer}");
+    assert!(answer["result"]["isError"] == true && answer.to_string().contains("no model is available"), "{answer}");
     client.end();
 }
 

@@ -272,7 +272,7 @@ fn misbehaving_server_over_http_costs_its_own_call_only() {
         ("page", "unavailable", "is not available: it answered with the media type 'text/html' instead of "),
         ("nonsense", "unavailable", "the MCP server 'test' is not available: it sent no answer. "),
         ("wrong id", "unavailable", "the MCP server 'test' is not available: it sent no answer. "),
-        ("half", "unavailable", "the MCP server 'test' is not available: the answer of http://127.0.0.1:"),
+        ("half", "unavailable", "the MCP server 'test' is not available: the response from http://127.0.0.1:"),
         ("events", "limit_time", "call exceeded its time limit of 700 ms (mcp.test.call_ms)"),
         ("long event", "unavailable", "it sent a message of more than 9437184 bytes"),
         ("refuses", "tool_failed", "the MCP server 'test' refused the request: no"),

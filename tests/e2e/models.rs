@@ -11,7 +11,7 @@ fn invalid_model_name_is_rejected_without_change() {
     let answers = patchbay.answers(&lines);
     for (answer, shown, why) in [
         (&answers[1], "gpt-4o/none # no thinking", "it contains white space"),
-        (&answers[2], "gpt-]0;pwned", "it contains characters that cannot be seen"),
+        (&answers[2], "gpt-]0;pwned", "it contains invisible characters"),
     ] {
         assert_eq!(answer.code(), "invalid_args");
         assert_eq!(answer.message(), format!("Error: '{shown}' is not a model name: {why}; {RULE}"));

@@ -58,7 +58,7 @@ fn circular_calls_end_at_the_depth_limit() {
     let answers = patchbay.answers(&["/ping", "/self", "/calc 1 + 1"]);
     for answer in &answers[..2] {
         assert_eq!((answer.code(), answer.data()["kind"].as_str()), ("tool_failed", Some("too-deep")));
-        assert_eq!(answer.message(), "Error: tools call tools at most 4 deep; this call would be one deeper");
+        assert_eq!(answer.message(), "Error: tools can call tools at most 4 deep; this call would be one deeper");
     }
     assert_eq!(answers[2].message(), "2");
 }

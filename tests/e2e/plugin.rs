@@ -349,7 +349,7 @@ fn build_explains_why_a_folder_cannot_be_built() {
     cut.truncate(cut.len() - 10);
     patchbay.write("workspace/cut.wasm", cut);
     let ran = build(&[&folder, "--wasm", "cut.wasm"]);
-    assert!(ran.err.starts_with("Error: cut.wasm cannot be made a component: Damaged or cut short: "), "{}", ran.err);
+    assert!(ran.err.starts_with("Error: cut.wasm cannot be made a component: Damaged or truncated: "), "{}", ran.err);
     assert!(!Path::new(&folder).join("greeter.wasm").exists(), "nothing was written");
 }
 
@@ -592,7 +592,7 @@ fn inspect_reports_faults_of_a_plugin() {
         ),
         (
             "other.wasm",
-            "[invalid_name] Name 'greeter' in SKILL.md is not 'other', as its folder or file is called. Write 'name: other'.",
+            "[invalid_name] Name 'greeter' in SKILL.md differs from its folder or file, 'other'. Write 'name: other'.",
         ),
     ] {
         let ran = patchbay.run(&["plugin", "inspect", file]);
@@ -603,8 +603,8 @@ fn inspect_reports_faults_of_a_plugin() {
     }
     let ran = patchbay.run(&["plugin", "inspect", "greeter.wasm"]);
     assert_eq!(ran.code, Some(1));
-    let wrong = "wrong: [invalid_component] Asked for its tools, it ended with invalid_output: the component's answer is invalid: \
-         the input schema of tool 'run' is no JSON object.";
+    let wrong = "wrong: [invalid_component] Asked for its tools, it ended with invalid_output: the component \
+        returned an invalid result: the input schema of tool 'run' is not a JSON object.";
     let found: Vec<_> = ran.out.lines().filter(|line| line.starts_with("wrong: ")).collect();
     assert_eq!(found, [wrong], "a component that cannot be described has no diagnostics about missing tools");
 

@@ -112,7 +112,7 @@ fn tool_is_not_there_if_it_is_off() {
     assert!(ran.out.contains("Cage for programs"), "{ran:?}");
     let mut terminal = Terminal::open(&patchbay, &[]);
     assert_eq!(terminal.wait_for_end(), 1);
-    terminal.wait_for_containing("[terminal.cage] in config.toml: '~/' may not be given to programs");
+    terminal.wait_for_containing("[terminal.cage] in config.toml: programs may not use '~/'");
 }
 
 #[test]

@@ -85,9 +85,9 @@ fn adapter_requests_cannot_leave_their_origin() {
         (
             "foreign",
             sends(&json!({ "auth": credential("api-key") })),
-            "asked for the credential 'api-key'; its own is 'own'",
+            "requested the credential 'api-key'; its own is 'own'",
         ),
-        ("blob", sends(&json!({ "body": [{ "blob-base64": 7 }] })), "put blob 7 into a body; there is none"),
+        ("blob", sends(&json!({ "body": [{ "blob-base64": 7 }] })), "put blob 7 into a body, but it does not exist"),
     ];
     let names: Vec<_> = table.iter().map(|(name, ..)| *name).collect();
     let words: Vec<_> = table.iter().map(|(.., words)| *words).collect();

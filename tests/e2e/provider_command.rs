@@ -210,10 +210,10 @@ fn unusable_adapter_fails_check_and_is_not_copied() {
             with(json!({ "models": [{ "id": "a b", "size": "normal" }] })),
             None,
             "invalid_component",
-            "the model id 'a b'",
+            "invalid model id 'a b'",
         ),
-        (with(json!({ "name": "demo" })), None, "provider_unusable", "there is a provider 'demo' already"),
-        (adapter_with_key("1"), Some("openai"), "provider_unusable", "there is a provider 'openai' already"),
+        (with(json!({ "name": "demo" })), None, "provider_unusable", "provider 'demo' already exists"),
+        (adapter_with_key("1"), Some("openai"), "provider_unusable", "provider 'openai' already exists"),
         (with(json!({ "model-prefixes": ["gpt-9"] })), None, "provider_unusable", "provider 'openai'"),
         (
             with(json!({ "models": [{ "id": "gpt-4o", "size": "normal" }] })),
@@ -242,8 +242,8 @@ fn unusable_adapter_fails_check_and_is_not_copied() {
         assert_eq!((ran.code, &*ran.out), (Some(1), ""), "{}", ran.err);
         assert!(ran.err.starts_with("Error: bad.wasm was not added: ") && ran.err.contains(words), "{}", ran.err);
         assert!(ran.err.ends_with(&format!(" [{code}]\n")), "{}", ran.err);
-        let hint = "give the file another one: patchbay provider add bad.wasm --name NAME [";
-        assert_eq!(ran.err.contains(hint), words.starts_with("there is a provider"), "{}", ran.err);
+        let hint = "give the file another name: patchbay provider add bad.wasm --name NAME [";
+        assert_eq!(ran.err.contains(hint), words.ends_with("already exists"), "{}", ran.err);
         if name.is_none() {
             let ran = patchbay.run(&["provider", "check", "bad.wasm"]);
             assert_eq!((ran.code, &*ran.err), (Some(1), ""));

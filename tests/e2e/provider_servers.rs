@@ -287,15 +287,15 @@ const QUICK: [Case; 12] = [
     ("gateway", "provider_authentication", "403", false),
     ("redirect", "provider_unknown", "status 307", false),
     ("html", "provider_unknown", "'text/html' instead of events; check the provider's origin in config.toml", false),
-    ("bomb", "provider_network", "the answer is over 400000 bytes, the limit 'exchange.answer_bytes'", false),
-    ("line", "provider_network", "the answer is over 400000 bytes, the limit 'exchange.answer_bytes'", false),
-    ("headers", "provider_network", "the answer's headers are more than", false),
+    ("bomb", "provider_network", "the response is over 400000 bytes, the limit 'exchange.answer_bytes'", false),
+    ("line", "provider_network", "the response is over 400000 bytes, the limit 'exchange.answer_bytes'", false),
+    ("headers", "provider_network", "the response has more than", false),
 ];
 
 /// These cases take long, because the host repeats their requests, most of them after pauses of 1, 2, 4 and 8 seconds.
 const REPEATED: [Case; 6] = [
     ("s500", "provider_server", "Because of the weather", false),
-    ("reset", "provider_network", "is cut short", true),
+    ("reset", "provider_network", "was cut short", true),
     ("cut", "provider_network", "the answer ended before it was whole", true),
     ("error", "(as recorded)", "", true),
     ("utf8", "provider_server", "an event of the answer is not UTF-8", true),

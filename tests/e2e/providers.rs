@@ -32,7 +32,8 @@ fn model_selection_prints_the_documented_texts() {
     let ended = |on: &str, next: &str| format!("  ⚠ This model was shut down on {on}. Its successor is {next}\n");
     let (o3_mini, o1) = (ended("2026-10-23", "gpt-6-luna"), ended("2026-10-23", "gpt-6.1-sol"));
     let llama = ended("2026-07-06", "muse-spark-1.3");
-    let unlisted = "  ⚠ No list of models from Google has 'gemini-3-pro'. Check its name; /providers refresh asks for newer models\n";
+    let unlisted = "  ⚠ Google does not list a model 'gemini-3-pro'. Check its name; to look for newer models: \
+        /providers refresh\n";
     let table: &[(&str, String)] = &[
         ("claude-sonnet-4-5/none", format!("{sonnet}\n  Thinking: off")),
         ("claude-sonnet-4-5/low", format!("{sonnet}\n  Thinking: low (22,016 tokens)")),
@@ -97,7 +98,8 @@ fn with_keys() -> Patchbay {
 #[test]
 fn switch_warns_of_a_missing_key_and_of_an_unknown_name() {
     let no_key = "  ⚠ There is no key for anthropic yet: set ANTHROPIC_API_KEY or add it to credentials.json";
-    let unknown = "  ⚠ No list of models from Anthropic has 'claude-sonet-5-5'. Check its name; /providers refresh asks for newer models";
+    let unknown = "  ⚠ Anthropic does not list a model 'claude-sonet-5-5'. Check its name; to look for newer \
+        models: /providers refresh";
     let message = |patchbay: &Patchbay, model: &str| {
         let answer = patchbay.answers(&[&format!("/model {model}")]).remove(0);
         // The switch happens all the same.
@@ -258,11 +260,11 @@ fn model_of_a_rejected_table_names_the_provider() {
     patchbay.write("home/config/config.toml", config);
     let answers = patchbay.answers(&["/model mistral-7b", "/model far-1/high", "/model gone-2", "/model other-1"]);
     let expected = [
-        "Error: provider 'lab' cannot be used: its origin cannot be used: http://192.168.1.20:8000 would be asked without \
-         encryption: plain http is only for this machine. Use https; for a machine of your own network, allow_private = true",
-        "Error: provider 'far' cannot be used: its origin cannot be used: http://example.com would be asked without \
-         encryption: plain http is only for this machine. Use https; for a machine of your own network, allow_private = true",
-        "Error: provider 'gone' cannot be used: there is no adapter 'nowhere'",
+        "Error: provider 'lab' cannot be used: its origin cannot be used: requests to http://192.168.1.20:8000 \
+         would be unencrypted: plain http is only allowed for this machine. Use https; for a machine on your own network, set allow_private = true",
+        "Error: provider 'far' cannot be used: its origin cannot be used: requests to http://example.com would be \
+         unencrypted: plain http is only allowed for this machine. Use https; for a machine on your own network, set allow_private = true",
+        "Error: provider 'gone' cannot be used: adapter 'nowhere'",
     ];
     for (answer, expected) in answers.iter().zip(expected) {
         assert_eq!(answer.code(), "provider_unusable", "{}", answer.message());
@@ -405,7 +407,7 @@ fn bad_credentials_entry_affects_only_its_provider() {
     let ran = ran(command.env_remove("ANTHROPIC_API_KEY").env_remove("OPENAI_API_KEY").output().unwrap());
     assert!(ran.out.contains("present (OPENAI_API_KEY, or credentials.json)"), "{}", ran.out);
     let words =
-        format!("{}: the entry 'anthropic' holds no key; write \"anthropic\": {{\"api_key\": \"…\"}}", file.display());
+        format!("{}: the entry 'anthropic' has no key; write \"anthropic\": {{\"api_key\": \"…\"}}", file.display());
     assert!(ran.out.contains(&words), "{}", ran.out);
     assert!(ran.err.contains(&format!("Error: {words}.\n")), "{}", ran.err);
     assert!(!format!("{ran:?}").contains("s3ntinel"), "{ran:?}");

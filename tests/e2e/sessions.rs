@@ -249,7 +249,7 @@ fn damaged_or_missing_component_is_repaired_by_reload_skills() {
     let help = &patchbay.answers_in(&["--session", &id], &["/help calc"])[0];
     let digest = help.data()["component"].as_str().unwrap().to_owned();
     let file = patchbay.home().join(format!("data/components/{}.wasm", digest.strip_prefix("sha256:").unwrap()));
-    for (spoil, what) in [(true, "is damaged in the store"), (false, "is not in the store any more")] {
+    for (spoil, what) in [(true, "is damaged in the store"), (false, "is no longer in the store")] {
         if spoil {
             fs::write(&file, "spoilt").unwrap()
         } else {
@@ -259,7 +259,7 @@ fn damaged_or_missing_component_is_repaired_by_reload_skills() {
         assert_eq!(answers[0].code(), "component_missing");
         assert_eq!(
             answers[0].message(),
-            format!("Error: component {digest} {what}; /reload_skills makes a new snapshot.")
+            format!("Error: component {digest} {what}; to make a new snapshot: /reload_skills.")
         );
         assert_eq!(answers[1].code(), "skills_reloaded");
         assert_eq!(answers[2].message(), "1");
@@ -271,7 +271,7 @@ fn unreadable_session_row_is_reported() {
     let patchbay = Patchbay::new();
     let id = session(&patchbay);
     patchbay.database("patchbay.db").execute("UPDATE sessions SET persona = 'torn'", []).unwrap();
-    let words = "the database holds a persona that cannot be read. [store_failed]";
+    let words = "the database contains an unreadable persona. [store_failed]";
     assert_refused(&patchbay, &["exec", "--session", &id, "/skills"], words);
 }
 
@@ -285,7 +285,7 @@ fn database_of_a_newer_version_is_not_modified() {
     assert_eq!(ran.code, Some(1));
     assert!(
         ran.err.starts_with(&format!(
-            "Error: {} was written by a newer Patchbay (schema 9999, this one knows ",
+            "Error: {} was written by a newer Patchbay (schema 9999; this one reads up to ",
             path.display()
         )),
         "{}",

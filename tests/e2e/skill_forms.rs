@@ -138,9 +138,9 @@ fn extra_roots_rank_below_bundled_in_their_order() {
     assert!(listed.contains("a - two") && listed.contains("b - mine"), "{listed}");
     assert_eq!((source(answers[1].message()), source(answers[2].message())), ("extra", "bundled"));
     for line in [
-        "- a [name_shadowed] The extra skill 'a' has this name.",
-        "- b [name_shadowed] The user skill 'b' has this name.",
-        "- calc [name_shadowed] The bundled skill 'calc' has this name.",
+        "- a [name_shadowed] The extra skill 'a' already has this name.",
+        "- b [name_shadowed] The user skill 'b' already has this name.",
+        "- calc [name_shadowed] The bundled skill 'calc' already has this name.",
     ] {
         assert!(listed.contains(line), "{listed}");
     }

@@ -185,10 +185,8 @@ plan_compiler - Turns a goal into a checked plan
 web - Pages of the web as readable text
 
 Diagnostics:
-- guide [untrusted_shadow] The workspace is not trusted, so its 'guide' does not take the place of the user one; \
-'patchbay trust add DIR' lets it.
-- sums [untrusted_shadow] The workspace is not trusted, so its skill does not take the alias '/calc'; \
-'patchbay trust add DIR' lets it.";
+- guide [untrusted_shadow] The workspace is not trusted, so its 'guide' does not replace the user one. To trust it: patchbay trust add DIR
+- sums [untrusted_shadow] The workspace is not trusted, so its skill does not take the alias '/calc'. To trust it: patchbay trust add DIR";
     assert_eq!(live.message("/skills"), untrusted);
     assert_eq!(live.message("/calc 1 + 1"), "2");
 
@@ -275,7 +273,7 @@ fn linked_skills_folder_of_a_workspace_is_reported_and_skipped() {
     let (_, diagnostics) = listed.split_once("\n\nDiagnostics:\n").unwrap();
     assert!(
         diagnostics
-            .starts_with("- .patchbay/skills [folder_unusable] The workspace's folder of skills cannot be read: ")
+            .starts_with("- .patchbay/skills [folder_unusable] The workspace's folder of cannot read skills: ")
     );
     assert!(!listed.contains("Secret"), "{listed}");
 }
@@ -322,7 +320,7 @@ fn links_to_one_file_are_read_up_to_the_limit() {
     assert_eq!(diagnostics[0]["name"], "s0008");
     assert_eq!(
         diagnostics[0]["message"],
-        "The workspace skills are over the limit of 2 MiB (limits.root.skill_md_bytes)."
+        "The workspace skills exceed the limit of 2 MiB (limits.root.skill_md_bytes)."
     );
     assert_eq!(live.message("/calc 1 + 1"), "2");
     let status = fs::read_to_string(format!("/proc/{}/status", live.pid())).unwrap();

@@ -60,7 +60,7 @@ fn provider_changes_are_printed_between_lines() {
     let folder = patchbay.home().join("config/providers");
     std::fs::rename(folder.join(".new"), folder.join("broken.wasm")).unwrap();
     let told = notes.next().unwrap();
-    assert!(told.starts_with("The file 'broken.wasm' is no provider, and changes nothing: "), "{told}");
+    assert!(told.starts_with("The file 'broken.wasm' is not a provider, and is ignored: "), "{told}");
     writeln!(input, "/calc 2").unwrap();
     assert_eq!(lines.next().as_deref(), Some("2"));
     drop(input);

@@ -51,7 +51,7 @@ fn tokens_are_shown_once_and_stored_nowhere() {
 fn wrong_rights_and_times_are_refused() {
     let patchbay = Patchbay::blank();
     for (option, value, error) in [
-        ("--may", "lines,all", "unknown right 'all': use lines, answers and grants, separated by commas, or none"),
+        ("--may", "lines,all", "unknown right 'all': use none, or a comma-separated list of lines, answers and grants"),
         ("--may", "", "unknown right ''"),
         ("--expires", "90", "'90' is not an age"),
     ] {

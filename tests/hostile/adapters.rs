@@ -100,7 +100,7 @@ impl AdapterHarness {
 
 async fn assert_ended(running: &mut Running) {
     let failure = within_30_seconds(running.resume(Input::End)).await.unwrap_err();
-    assert_eq!(failure.to_string(), "this instance has failed before and does not go on");
+    assert_eq!(failure.to_string(), "this instance has already failed and cannot continue");
 }
 
 fn chunk() -> Input {
@@ -161,10 +161,10 @@ async fn thinking_description_is_cleaned_and_bounded() {
     let plan = explain(json!({ "description": ["off\u{1b}[2J\n and on"], "warning": "care" })).await.unwrap();
     assert_eq!((&plan.description[..], plan.warning.as_deref()), (&["off[2J and on".into()][..], Some("care")));
     for (plan, words) in [
-        (json!({ "description": vec!["x"; 9] }), "9 lines of description, at most 8 are allowed"),
+        (json!({ "description": vec!["x"; 9] }), "9 lines of description; the limit is 8"),
         (
             json!({ "warning": "w".repeat(201) }),
-            &format!("the warning '{}…' is not 1 to 200 characters", "w".repeat(80)),
+            &format!("invalid warning '{}…': use 1 to 200 characters", "w".repeat(80)),
         ),
     ] {
         assert_eq!(explain(plan).await, Err(Failure::InvalidOutput(words.into())));
@@ -190,18 +190,18 @@ async fn invalid_manifest_is_rejected() {
 #[tokio::test]
 async fn skill_component_is_rejected_as_adapter() {
     let harness = AdapterHarness::new();
-    let words = "another world: it is a skill, not a provider's adapter; a skill belongs into a folder 'skills'";
+    let words = "this is a skill, not a provider's adapter; put it into a folder 'skills'";
     assert_eq!(
         harness.load_bytes(Guest::default().component()).await.err(),
         Some(Failure::InvalidComponent(words.into()))
     );
-    let words = "another world: it is a provider's adapter, not a skill; a provider's adapter belongs into the folder \
+    let words = "this is a provider's adapter, not a skill; put it into the folder \
                  'providers' of the configuration";
     let failure = Harness::new(small_limits()).assert_load_fails(&Adapter::default().component()).await;
     assert_eq!(failure, Failure::InvalidComponent(words.into()));
     let failure = harness.load_bytes(b"\0asm\x0d\0\x01\0".to_vec()).await.err().unwrap();
-    let words = "another world: a provider's adapter exports patchbay:provider/adapter@0.1.x, this component exports \
-                 nothing. Declare it: in Rust with provider! { … }, in JavaScript with `export const adapter = defineProvider({ … })`";
+    let words = "a provider's adapter exports patchbay:provider/adapter@0.1.x, but this component \
+        exports nothing. Declare it: in Rust with provider! { … }, in JavaScript with `export const adapter = defineProvider({ … })`";
     assert_eq!(failure, Failure::InvalidComponent(words.into()));
 }
 
@@ -269,7 +269,7 @@ async fn action_floods_are_stopped() {
     let step = Failure::Exceeded(Exceeded::StepActions(100));
     assert_eq!(harness.assert_begin_fails(&Adapter::script(&[emit(101)])).await, step);
     assert_eq!(harness.assert_resume_fails(&then(emit(101))).await, step);
-    assert_eq!(step.to_string(), "the adapter gave more than 100 actions in one step (exchange.step_actions)");
+    assert_eq!(step.to_string(), "the adapter returned more than 100 actions in one step (exchange.step_actions)");
     // Actions by step: 1, 100, 100, 100.
     let failure = harness.assert_resume_fails(&then(emit(100))).await;
     assert_eq!(failure, Failure::Exceeded(Exceeded::Actions(250)));

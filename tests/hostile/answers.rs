@@ -46,7 +46,7 @@ async fn result_that_violates_the_abi_is_invalid() {
         let failure = harness.assert_call_fails(&guest).await;
         assert_eq!(failure, Failure::InvalidOutput(words.into()));
         assert_eq!(failure.code(), Code::InvalidOutput);
-        assert_eq!(failure.to_string(), format!("the component's answer is invalid: {words}"));
+        assert_eq!(failure.to_string(), format!("the component returned an invalid result: {words}"));
     }
 }
 
@@ -83,7 +83,7 @@ async fn json_content_must_be_valid_json() {
         (deep.as_str(), "recursion limit exceeded at line 1 column 128"),
     ] {
         let failure = harness.assert_call_fails(&json(text)).await;
-        assert_eq!(failure, Failure::InvalidOutput(format!("content marked json is no JSON: {words}")));
+        assert_eq!(failure, Failure::InvalidOutput(format!("content marked as json is not valid JSON: {words}")));
     }
     let nested = format!("{}{}", "[".repeat(100), "]".repeat(100));
     harness.call(&json(&nested)).await.unwrap();

@@ -28,7 +28,7 @@ async fn bytes_that_are_not_webassembly_are_rejected() {
 
 #[tokio::test]
 async fn core_module_error_says_how_to_build_a_component() {
-    let words = "a core module, not a component; 'patchbay plugin build' makes a component of it";
+    let words = "a core module, not a component; 'patchbay plugin build' turns it into one";
     assert_eq!(load_error(&component("(module)")).await, words);
     assert_eq!(load_error(&component(&Guest::default().wat())).await, words);
 }
@@ -113,7 +113,7 @@ async fn unknown_import_is_named() {
         );
         let words = load_error(&component_with(&import)).await;
         assert!(words.contains(&format!("`{name}`")) || words.contains(&format!("'{name}'")), "{words}");
-        let newer = "of a newer contract than this host has (0.1.2); update Patchbay";
+        let newer = "from a newer contract than this host's (0.1.2); update Patchbay";
         assert_eq!(words.contains(newer), name.ends_with("@0.1.9"), "{words}");
     }
 }

@@ -124,7 +124,7 @@ async fn granted_inference_without_a_model_is_unavailable() {
     };
     let harness = Harness::new(small_limits()).with_permits(permits(&["inference"], &["inference"]));
     assert_eq!(harness.text(&guest(516)).await, "unavailable");
-    assert_eq!(harness.text(&guest(524)).await, "no model is there for this call to ask");
+    assert_eq!(harness.text(&guest(524)).await, "no model is available to this call");
 }
 
 /// A model that answers after a delay.

@@ -77,7 +77,7 @@ async fn invalid_tool_descriptions_are_rejected() {
     let bad_name =
         "is not a valid name: use 1 to 64 of a-z, 0-9, '_' and '-', begin with a letter or digit, and do not use '__'";
     let cases = [
-        (many(65, |i| format!("t{i}")), "65 tools, at most 64 are allowed".to_owned()),
+        (many(65, |i| format!("t{i}")), "65 tools; the limit is 64".to_owned()),
         (many(2, |_| "twice".into()), "tool 'twice' is declared twice".to_owned()),
         (tool("", "", object), format!("a tool's name: '' {bad_name}")),
         (tool("Run", "", object), format!("a tool's name: 'Run' {bad_name}")),
@@ -89,21 +89,23 @@ async fn invalid_tool_descriptions_are_rejected() {
         (tool(&"n".repeat(9000), "", object), format!("a tool's name: '{}…' {bad_name}", "n".repeat(80))),
         (
             tool("run", &"d".repeat(8193), object),
-            "the description of tool 'run' has 8193 bytes, at most 8192 are allowed".to_owned(),
+            "the description of tool 'run' has 8193 bytes; the limit is 8192".to_owned(),
         ),
         (
             schema(""),
-            "the input schema of tool 'run' is no JSON: EOF while parsing a value at line 1 column 0".to_owned(),
+            "the input schema of tool 'run' is not valid JSON: EOF while parsing a value at line 1 column 0".to_owned(),
         ),
         (
             schema("{"),
-            "the input schema of tool 'run' is no JSON: EOF while parsing an object at line 1 column 1".to_owned(),
+            "the input schema of tool 'run' is not valid JSON: EOF while parsing an object at line 1 column \
+             1".to_owned(),
         ),
-        (schema("[]"), "the input schema of tool 'run' is no JSON object".to_owned()),
-        (schema("true"), "the input schema of tool 'run' is no JSON object".to_owned()),
+        (schema("[]"), "the input schema of tool 'run' is not a JSON object".to_owned()),
+        (schema("true"), "the input schema of tool 'run' is not a JSON object".to_owned()),
         (
             schema(&format!("{{\"type\":\"object\",\"not\":{}", "{\"not\":".repeat(500))),
-            "the input schema of tool 'run' is no JSON: recursion limit exceeded at line 1 column 906".to_owned(),
+            "the input schema of tool 'run' is not valid JSON: recursion limit exceeded at line 1 column \
+             906".to_owned(),
         ),
     ];
     let harness = Harness::new(small_limits());
@@ -116,7 +118,7 @@ async fn invalid_tool_descriptions_are_rejected() {
     let harness = Harness::new(Limits { output_bytes: 1 << 20, memory_bytes: 8 << 20, ..small_limits() });
     assert_eq!(
         harness.assert_describe_fails(&schema(&long)).await,
-        Failure::InvalidOutput("the input schema of tool 'run' has 65564 bytes, at most 65536 are allowed".into())
+        Failure::InvalidOutput("the input schema of tool 'run' has 65564 bytes; the limit is 65536".into())
     );
     // Values exactly at the limits are accepted.
     assert_eq!(harness.describe(&many(64, |i| format!("t{i}"))).await.unwrap().len(), 64);
@@ -189,8 +191,8 @@ async fn deterministic_descriptions_are_cached() {
         (
             schema("[]"),
             refused(
-                "Asked for its tools, it ended with invalid_output: the component's answer is invalid: the input \
-                 schema of tool 'run' is no JSON object.",
+                "Asked for its tools, it ended with invalid_output: the component returned an invalid result: the \
+                 input schema of tool 'run' is not a JSON object.",
             ),
         ),
         (schema("{}"), refused(no_object)),
@@ -273,7 +275,7 @@ async fn root_compilation_stops_at_its_total_limit() {
     let describer = Describer::new();
     let component = Component::in_memory(Guest::default().component());
     let digest = component.digest();
-    let over = Problem::new(Code::RootLimit, "The workspace skills are over the limit of 0 s (limits.root.compile_s).");
+    let over = Problem::new(Code::RootLimit, "The workspace skills exceed the limit of 0 s (limits.root.compile_s).");
     let described = async |compile_s, again| {
         let tools = services::tools(describer.folder.path(), &describer.store, Sandbox::new(small_limits()));
         let group = Group { root: Root::Workspace, components: vec![&component], compile_s, at_once: 1 };

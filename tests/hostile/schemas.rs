@@ -155,7 +155,7 @@ async fn schemas_and_extra_fields_are_cleaned() {
     assert_eq!(
         harness.assert_describe_fails(&guest(&[("run", key)])).await,
         Failure::InvalidOutput(
-            "the input schema of tool 'run' has a key with characters that are not shown: 'ab'".to_owned()
+            "the input schema of tool 'run' has a key with invisible characters: 'ab'".to_owned()
         )
     );
 }

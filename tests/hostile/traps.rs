@@ -84,7 +84,7 @@ async fn host_call_with_a_bad_address_is_rejected() {
     let guest =
         Guest::calling(&format!("(call $get (i32.const 9) (i32.const 1024) (i32.const 1) (i32.const 512)) {ECHO}"));
     let failure = harness.assert_call_fails(&guest.with(&imports(KV_GET))).await;
-    assert_eq!(failure.to_string(), "the component's answer is invalid: unexpected discriminant: 9");
+    assert_eq!(failure.to_string(), "the component returned an invalid result: unexpected discriminant: 9");
 }
 
 /// WAT that writes the lines `line 1` to `line 9` to the log and then traps.

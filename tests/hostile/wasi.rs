@@ -88,7 +88,7 @@ async fn number_of_host_resources_is_limited() {
     let harness = WasiHarness::new(Limits { host_calls: 100_000, ..small_limits() });
     assert_eq!(harness.call("sleeps", 20).await.unwrap(), done());
     let failure = harness.call("sleeps", 5_000).await.unwrap_err();
-    assert_eq!(failure, Failure::trap("it held more than 256 things of wasi:* at once"));
+    assert_eq!(failure, Failure::trap("it had more than 256 wasi:* resources open at once"));
 }
 
 #[tokio::test]
@@ -176,5 +176,5 @@ async fn sockets_are_unavailable() {
 async fn guest_that_exits_has_failed() {
     let failure = WasiHarness::new(small_limits()).call("exit codes", 3).await.unwrap_err();
     assert_eq!(failure.code(), Code::Trap);
-    assert_eq!(failure.to_string(), "the component trapped: it ended itself with exit code 1");
+    assert_eq!(failure.to_string(), "the component trapped: it exited with code 1");
 }

@@ -51,7 +51,8 @@ pub enum BridgeError {
     },
     /// The token has characters that no token has.
     #[error(
-        "the token has a line end or other characters that no token has; 'patchbay token add NAME' on the server makes one."
+        "the token contains a newline or other invalid characters. To create a token, on the server: patchbay token \
+         add NAME"
     )]
     TokenForm,
     /// The server does not know the token, or it has expired.
@@ -65,10 +66,10 @@ pub enum BridgeError {
     )]
     Refused(u16),
     /// The certificate is not trusted, or this machine has none to check with.
-    #[error("no secure connection: {0}.")]
+    #[error("cannot establish a secure connection: {0}.")]
     Tls(String),
     /// The server cannot be reached.
-    #[error("{url} cannot be reached: {why}.")]
+    #[error("cannot reach {url}: {why}.")]
     Unreachable {
         /// The URL of the server.
         url: String,
@@ -76,7 +77,7 @@ pub enum BridgeError {
         why: String,
     },
     /// The server has no workspace of this name.
-    #[error("the server has no workspace '{name}' (it has: {known}); use one of these, or a path below one.")]
+    #[error("the server has no workspace '{name}' (it has {known}). Use one of them, or a path below one.")]
     Workspace {
         /// The name that was given.
         name: String,
@@ -87,7 +88,7 @@ pub enum BridgeError {
     #[error("the server does not speak the Agent Client Protocol.")]
     Protocol,
     /// The editor's messages cannot be read.
-    #[error("standard input cannot be read: {0}.")]
+    #[error("cannot read standard input: {0}.")]
     Input(#[from] std::io::Error),
 }
 
@@ -175,11 +176,11 @@ async fn exchange<R: AsyncRead + Unpin>(socket: Socket, link: &mut Link, lines: 
     let passing = async {
         for line in link.reconnected() {
             if to_server.send(line).await.is_err() {
-                return LinkEnd::Lost("it cannot be written".to_owned());
+                return LinkEnd::Lost("sending failed".to_owned());
             }
         }
         let mut silent = Instant::now() + SILENT;
-        // The editor waits while the server does not read.
+        // The editor waits while the server stopped reading.
         let mut next_line = async || {
             let room = to_server.reserve().await;
             (room, lines.next().await)
@@ -200,13 +201,13 @@ async fn exchange<R: AsyncRead + Unpin>(socket: Socket, link: &mut Link, lines: 
                         Passed::Reply(reply) => {
                             // A server that sends requests and reads no responses is not waited for.
                             if to_server.try_send(reply).is_err() {
-                                return LinkEnd::Lost("the server does not read".to_owned());
+                                return LinkEnd::Lost("the server stopped reading".to_owned());
                             }
                         }
                         Passed::Reopened(lines) => {
                             for line in lines {
                                 if to_server.send(line).await.is_err() {
-                                    return LinkEnd::Lost("it cannot be written".to_owned());
+                                    return LinkEnd::Lost("sending failed".to_owned());
                                 }
                             }
                         }
@@ -215,7 +216,7 @@ async fn exchange<R: AsyncRead + Unpin>(socket: Socket, link: &mut Link, lines: 
                 }
                 () = sleep_until(silent) => return LinkEnd::Lost(format!("nothing was received for {} s", SILENT.as_secs())),
                 (room, line) = next_line() => {
-                    let Ok(room) = room else { return LinkEnd::Lost("it cannot be written".to_owned()) };
+                    let Ok(room) = room else { return LinkEnd::Lost("sending failed".to_owned()) };
                     match line {
                         Ok(ReadLine::Line(line)) => {
                             if let Some(line) = link.receive_from_editor(line).await {

@@ -183,7 +183,7 @@ impl Link {
         } else if let Incoming::Request { id, .. } = Incoming::parse(line.as_bytes()) {
             self.unanswered.retain(|open| open.id != id);
             let message =
-                format!("there is no connection to the server, and {WAITING_BYTES} bytes wait for it already.");
+                format!("the server is not connected, and {WAITING_BYTES} bytes are already waiting for it.");
             let _ = self.editor.respond(&id, Err(lost(message))).await;
         }
     }
@@ -266,7 +266,7 @@ impl Link {
         self.unanswered = kept;
         let lost_requests: VecDeque<Unanswered> = lost_requests;
         for request in lost_requests {
-            let message = "the connection to the server was lost, and the message is too long to be sent again.";
+            let message = "the connection to the server was lost, and the message is too long to resend.";
             let _ = self.editor.respond(&request.id, Err(lost(message))).await;
         }
         for id in std::mem::take(&mut self.asked) {

@@ -63,7 +63,7 @@ impl RemoteServer {
             _ => return Err(wrong("write it as wss://HOST/acp")),
         }
         if !url.username().is_empty() || url.password().is_some() || url.query().is_some() {
-            return Err(wrong("a user, password or query has no use; the token is read from a file"));
+            return Err(wrong("remove the user, password and query; the token is read from a file"));
         }
         if url.path() == "/" {
             url.set_path("/acp");

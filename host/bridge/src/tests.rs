@@ -289,7 +289,7 @@ async fn one_mebibyte_waits_for_a_connection() {
     }
     let refused = editor.next().await;
     assert_eq!(refused["id"], 5);
-    assert!(refused["error"]["message"].as_str().unwrap().contains("there is no connection"), "{refused}");
+    assert!(refused["error"]["message"].as_str().unwrap().contains("the server is not connected"), "{refused}");
 }
 
 #[tokio::test]
@@ -317,7 +317,7 @@ async fn wrong_tokens_names_and_servers_end_with_their_reason() {
     server.initialize().await;
     assert_eq!(editor.next().await["error"]["code"], -32602);
     let error = editor.bridge.await.unwrap().unwrap_err().to_string();
-    assert_eq!(error, "the server has no workspace 'other' (it has: app); use one of these, or a path below one.");
+    assert_eq!(error, "the server has no workspace 'other' (it has app). Use one of them, or a path below one.");
 
     drop((listener, server));
     let editor = Editor::start(port, "app");

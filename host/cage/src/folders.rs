@@ -112,7 +112,7 @@ pub struct FolderRefusal {
 
 impl fmt::Display for FolderRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "'{}' may not be given to programs: {}", self.folder, self.reason)
+        write!(f, "programs may not use '{}': {}", self.folder, self.reason)
     }
 }
 
@@ -132,23 +132,23 @@ impl UserFolders {
     /// Returns why programs may not change `folder`, which is canonical; `None` if they may.
     pub fn why_not_write(&self, folder: &Path) -> Option<String> {
         if self.home.starts_with(folder) {
-            return Some("it is or holds your home folder".to_owned());
+            return Some("it is or contains your home folder".to_owned());
         }
         let overlaps = |other: &Path| other.starts_with(folder) || folder.starts_with(other);
         if self.own.iter().any(|own| overlaps(own)) {
-            return Some("it holds or lies in a folder of Patchbay".to_owned());
+            return Some("it contains or is in a folder of Patchbay".to_owned());
         }
         if let Some(programs) = self.programs.iter().find(|programs| overlaps(programs)) {
-            return Some(format!("it holds or lies in a folder of PATH: {}", programs.display()));
+            return Some(format!("it contains or is in a folder of PATH: {}", programs.display()));
         }
         let start = START_FILES.iter().find(|name| overlaps(&self.home.join(name)));
-        start.map(|name| format!("it holds or lies in ~/{name}"))
+        start.map(|name| format!("it contains or is in ~/{name}"))
     }
 
     /// Returns why programs may not read `path`, which is canonical; `None` if they may.
     fn why_not_read(&self, path: &Path) -> Option<String> {
         let is_own = self.own.iter().any(|own| own.starts_with(path) || path.starts_with(own));
-        is_own.then(|| "it holds or lies in a folder of Patchbay".to_owned())
+        is_own.then(|| "it contains or is in a folder of Patchbay".to_owned())
     }
 
     /// Returns the path that is written as `written`: `~/` is the home folder; anything else is relative to `base`, or absolute if
@@ -278,7 +278,7 @@ mod tests {
         {
             let refusal = writes(folder).unwrap_err();
             assert_eq!(refusal.folder, folder);
-            assert!(refusal.to_string().contains("may not be given to programs: it "), "{refusal}");
+            assert!(refusal.to_string().contains("programs may not use '"), "{refusal}");
         }
         assert!(writes("relative").unwrap_err().reason.contains("absolute"));
         assert!(writes("~/work").is_ok() && writes("~/not/there").is_ok());
@@ -323,7 +323,7 @@ mod tests {
         let (home, folders) = folders(&CageSettings::default());
         let folders = folders.unwrap();
         let home = home.path().canonicalize().unwrap();
-        assert_eq!(folders.why_workspace_is_special(&home).unwrap(), "it is or holds your home folder");
+        assert_eq!(folders.why_workspace_is_special(&home).unwrap(), "it is or contains your home folder");
         assert!(folders.why_workspace_is_special(home.parent().unwrap()).is_some());
         assert_eq!(folders.why_workspace_is_special(&home.join("work")), None);
     }

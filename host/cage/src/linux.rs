@@ -40,18 +40,18 @@ const TICK: Duration = Duration::from_millis(200);
 /// Runs a program and returns how it ended; `None` if a process of this one has reported it.
 pub(crate) fn run(order: &Order) -> Option<ProgramEnd> {
     if let Err(error) = keep_files_back() {
-        return Some(ProgramEnd::failed(format!("the cage has open files: {error}")));
+        return Some(ProgramEnd::failed(format!("cannot close the files that the cage inherited: {error}")));
     }
     let isolation = order.fence.as_ref().map_or(Isolation::None, |fence| fence.support.isolation);
     if let Err(error) = namespaces::enter(isolation) {
-        return Some(ProgramEnd::failed(format!("the cage has no namespaces: {error}")));
+        return Some(ProgramEnd::failed(format!("cannot create the cage's namespaces: {error}")));
     }
     if isolation < Isolation::Processes {
         return Some(run_here(order));
     }
     // The next process is the first one of its namespace: when it ends, the kernel kills the others.
     match fork::fork() {
-        Err(error) => Some(ProgramEnd::failed(format!("the cage has no process of its own: {error}"))),
+        Err(error) => Some(ProgramEnd::failed(format!("cannot start the cage's first process: {error}"))),
         Ok(Fork::Parent(child)) => wait_for(child),
         Ok(Fork::Child) => {
             // If this one was too late, standard input tells the end of the host.
@@ -88,7 +88,7 @@ fn wait_for(child: i32) -> Option<ProgramEnd> {
             }
             Ok(_) => return None,
             Err(Errno::INTR) => {}
-            Err(error) => return Some(ProgramEnd::failed(format!("the cage is lost: {error}"))),
+            Err(error) => return Some(ProgramEnd::failed(format!("lost contact with the cage: {error}"))),
         }
     }
 }
@@ -98,7 +98,7 @@ fn run_here(order: &Order) -> ProgramEnd {
     if let Some(fence) = &order.fence
         && let Err(error) = namespaces::protect(fence)
     {
-        return ProgramEnd::failed(format!("the cage cannot protect files: {error}"));
+        return ProgramEnd::failed(format!("cannot protect files from the cage: {error}"));
     }
     let child = match start(order) {
         Ok(Some(child)) => child,
@@ -115,18 +115,18 @@ fn start(order: &Order) -> Result<Option<Pid>, String> {
     let started = thread::scope(|scope| {
         thread::Builder::new().spawn_scoped(scope, || start_here(order)).map(thread::ScopedJoinHandle::join)
     });
-    let started = started.map_err(|error| format!("the cage has no thread: {error}"))?;
+    let started = started.map_err(|error| format!("cannot start a thread for the cage: {error}"))?;
     started.unwrap_or_else(|_| Err("the cage could not start the program".to_owned()))
 }
 
 fn start_here(order: &Order) -> Result<Option<Pid>, String> {
     if let Some(fence) = &order.fence {
-        restrict(fence).map_err(|error| format!("the cage cannot be built: {error}"))?;
+        restrict(fence).map_err(|error| format!("cannot build the cage: {error}"))?;
     }
     if order.program.is_empty() {
         return Ok(None);
     }
-    let cannot = |error: io::Error| format!("'{}' cannot be run: {error}", order.program);
+    let cannot = |error: io::Error| format!("cannot run '{}': {error}", order.program);
     let output = io::stdout().as_fd().try_clone_to_owned().map_err(cannot)?;
     let child = Command::new(&order.program)
         .args(&order.arguments)
@@ -185,7 +185,7 @@ fn reap(child: Pid) -> Option<ProgramEnd> {
             Ok(Some((pid, status))) if pid == child => return Some(end_of(status)),
             Ok(Some(_)) | Err(Errno::INTR) => {}
             Ok(None) => return None,
-            Err(error) => return Some(ProgramEnd::failed(format!("the program is lost: {error}"))),
+            Err(error) => return Some(ProgramEnd::failed(format!("lost contact with the program: {error}"))),
         }
     }
 }

@@ -91,7 +91,7 @@ impl RunningProgram {
         let mut end = self.end.clone();
         let ended = end.wait_for(Option::is_some).await;
         let ended = ended.ok().and_then(|ended| ended.clone());
-        ended.unwrap_or_else(|| ProgramEnd::failed("the program was given up, because Patchbay is ending"))
+        ended.unwrap_or_else(|| ProgramEnd::failed("the program was stopped, because Patchbay is exiting"))
     }
 
     /// Returns what changes with each piece of output, and is closed at the end of the output.

@@ -31,7 +31,7 @@ pub(crate) const PROCESSES: usize = 512;
 /// must have no other threads.
 pub fn supervise() -> ExitCode {
     let end =
-        read_order().map_or_else(|error| Some(ProgramEnd::failed(format!("the order cannot be read: {error}"))), run);
+        read_order().map_or_else(|error| Some(ProgramEnd::failed(format!("cannot read the order: {error}"))), run);
     // `None`: a process of its own has reported.
     if let Some(end) = end {
         report(&end);

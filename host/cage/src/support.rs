@@ -41,11 +41,11 @@ impl Support {
     pub fn gaps(self) -> Vec<&'static str> {
         let mut gaps = Vec::new();
         if self.landlock == 0 {
-            gaps.push("can read and change every file that you can");
+            gaps.push("can read and change all files that you can");
         } else if self.isolation < Isolation::Mounts {
             gaps.push("can change .git, agents' rules, and the modes and times of all your files");
             if self.landlock < Self::TRUNCATE {
-                gaps.push("can empty every file of yours");
+                gaps.push("can truncate all your files");
             }
         }
         if !self.seccomp {
@@ -72,7 +72,7 @@ mod tests {
         let open = "can change .git, agents' rules, and the modes and times of all your files";
         assert_eq!(alone.gaps(), [open]);
         let older = Support { landlock: 2, ..alone };
-        assert_eq!(older.gaps()[..2], [open, "can empty every file of yours"]);
+        assert_eq!(older.gaps()[..2], [open, "can truncate all your files"]);
         assert_eq!(Support::default().gaps().len(), 3);
     }
 }

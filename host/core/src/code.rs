@@ -36,7 +36,7 @@ codes! {
         SkillsReloaded = "skills_reloaded", "`/reload_skills`: the session has a new snapshot.";
         SkillAdded = "skill_added", "A skill's instructions are in the conversation.";
         AgentSet = "agent_set", "`/agent`: the session has another persona.";
-        ModeSet = "mode_set", "`/mode`: how far the tools of the session may go.";
+        ModeSet = "mode_set", "`/mode`: how far tools may go without asking.";
         CommandsListed = "commands_listed", "`/commands`: the available commands.";
         ToolResult = "tool_result", "A tool ran and returned a result.";
         ModelSet = "model_set", "`/model`: the agent in view has another model.";
@@ -73,8 +73,8 @@ codes! {
         InvalidArgs = "invalid_args", "An argument is missing, or not accepted.";
         AliasAmbiguous = "alias_ambiguous", "Several skills claim the alias; `/skill NAME` works.";
         SkillNotFound = "skill_not_found", "The snapshot has no skill of that name.";
-        SkillNotForModels = "skill_not_for_models", "The skill is only for people.";
-        SkillFileNotFound = "skill_file_not_found", "The skill has no file of that path.";
+        SkillNotForModels = "skill_not_for_models", "The skill can only be invoked by a user.";
+        SkillFileNotFound = "skill_file_not_found", "The skill has no file at that path.";
         SkillFileBinary = "skill_file_binary", "A file of a skill is neither text nor an image or PDF that can be shown.";
         SkillFilesMissing = "skill_files_missing", "An older build stored the skill without its files; `/reload_skills` reads them.";
         PersonaNotFound = "persona_not_found", "No persona has that name, or its folder contains no persona file.";
@@ -82,26 +82,27 @@ codes! {
         ToolNotFound = "tool_not_found", "No skill of the snapshot and no available MCP server has a tool of that name.";
         InvalidInput = "invalid_input", "A tool's input does not satisfy its schema.";
         UnknownModel = "unknown_model", "No provider has such a model.";
-        ModelRetired = "model_retired", "The provider does not find a model that it has shut down or announced to end, or that it no longer lists.";
+        ModelRetired = "model_retired", "The provider did not find the model, which it has shut down, deprecated or \
+            stopped listing.";
         InvalidThinkingLevel = "invalid_thinking_level", "The text after the `/` is not a thinking level.";
         ProviderPending = "provider_pending", "The provider waits for the operator's approval; the message names the command.";
         ProviderUnusable = "provider_unusable", "The provider does not exist or cannot be used; the message says why.";
         ChangeNotFound = "change_not_found", "`/diff`, `/undo`, `/rewind`: no such file change was found.";
-        ChangeKept = "change_kept", "`/undo`, `/rewind`: no file could be restored; the message has the reasons.";
+        ChangeKept = "change_kept", "`/undo`, `/rewind`: no file could be restored; the message says why.";
         MessageNotFound = "message_not_found", "`/rewind`: no message has this number.";
         TurnRunning = "turn_running", "The command does not work while a turn runs.";
-        CompactEmpty = "compact_empty", "`/compact`: no answer came since the last summary.";
+        CompactEmpty = "compact_empty", "`/compact`: there are no answers since the last summary.";
         NothingUnanswered = "nothing_unanswered", "`/retry`, `/drop`: the last message has an answer, or there is no message.";
         QueueFull = "queue_full", "100 lines or 1 MiB of lines wait for their turns; the line was not stored.";
         LineTakenBack = "line_taken_back", "The waiting line was taken back; it did not run.";
         LineWaits = "line_waits", "The session was closed while the line waited for its turn; the line is stored with the session.";
         AgentNotFound = "agent_not_found", "The session has no agent with that UUID.";
-        AgentDead = "agent_dead", "The agent was killed; it can be looked at, not talked to.";
-        AmbiguousUuid = "ambiguous_uuid", "Several agents of the session have UUIDs with that beginning.";
+        AgentDead = "agent_dead", "The agent was killed. You can look at it, but not talk to it.";
+        AmbiguousUuid = "ambiguous_uuid", "The UUIDs of several agents of the session begin like this.";
         NoParent = "no_parent", "The root agent has no parent.";
         KillRoot = "kill_root", "The root agent cannot be killed.";
         KillAncestor = "kill_ancestor", "An agent cannot kill itself or its ancestors.";
-        LimitAgents = "limit_agents", "The session has as many living agents as it may have (`limits.agents`).";
+        LimitAgents = "limit_agents", "The session has reached its limit of living agents (`limits.agents`).";
         LimitDepth = "limit_depth", "The agent is too far below the root to have children (`limits.agent_depth`).";
         UnclosedQuote = "unclosed_quote", "A quoted text has no closing quote.";
         CaptureActive = "capture_active", "`/capture`: the agent is already capturing.";
@@ -118,20 +119,24 @@ codes! {
     "A turn ended early" {
         TurnCancelled = "turn_cancelled", "The turn was cancelled; the partial answer is kept.";
         TurnRounds = "turn_rounds", "The turn reached its limit of requests to the model (`limits.turn_requests`).";
-        LimitRequests = "limit_requests", "The agents of the session made as many requests since the last message as they may (`limits.tree_requests`).";
-        LimitWakes = "limit_wakes", "Mail woke the agent as often as it may since the last message (`limits.wakes`); its mail waits.";
-        TurnInterrupted = "turn_interrupted", "The process ended during the turn, or the agent was killed; what came is kept.";
+        LimitRequests = "limit_requests", "The session's agents reached their limit of requests since the last \
+            message (`limits.tree_requests`).";
+        LimitWakes = "limit_wakes", "Mail has woken the agent as often as allowed since the last message \
+            (`limits.wakes`); its mail waits.";
+        TurnInterrupted = "turn_interrupted", "The process ended during the turn, or the agent was killed; the \
+            partial answer is kept.";
         LimitTokens = "limit_tokens", "The session has used up its tokens (`limits.session_tokens`).";
         LimitBudget = "limit_budget", "A request could cost more than is left of `[budget]`; nothing was sent, and the message has the amounts.";
         PriceUnknown = "price_unknown", "`[budget]` is set, and the price of the model is not known; nothing was sent.";
-        LimitResults = "limit_results", "The session has stored as many bytes of tool results since the last message as it may (`limits.result_bytes`).";
+        LimitResults = "limit_results", "The session reached its limit of stored tool results since the last \
+            message (`limits.result_bytes`).";
         CompactionFailed = "compaction_failed", "The conversation could not be summarised; it is kept as it was.";
     }
     "A tool failed" {
         ToolFailed = "tool_failed", "The skill or the MCP server reported a failure; `data.kind` is the skill's own kind of error.";
-        Denied = "denied", "The tool lacks a grant, or may not be called; the message names what would allow it.";
+        Denied = "denied", "The tool lacks a grant, or may not be called; the message says how to allow it.";
         CredentialPlacement = "credential_placement", "The operator did not allow a credential at this place of a request; the message says how to allow it.";
-        Blocked = "blocked", "The operator has blocked the component; the message names the command that lifts it.";
+        Blocked = "blocked", "The operator has blocked the component; the message names the command to unblock it.";
         Trap = "trap", "The component trapped: `unreachable`, an invalid memory access, or a panic.";
         InvalidOutput = "invalid_output", "The result of the component or of the MCP server violates the contract.";
         InvalidComponent = "invalid_component", "The bytes are not a component of a world that the host supports.";
@@ -140,24 +145,30 @@ codes! {
         LimitTime = "limit_time", "The call exceeded its wall-clock limit.";
         LimitMemory = "limit_memory", "The instance exceeded its limit of memory or tables.";
         LimitHostCalls = "limit_host_calls", "The call exceeded its limit of host calls.";
-        LimitInput = "limit_input", "The input is larger than the limit for tools or for instructions of skills, or than a question to the person can show.";
-        LimitInstructions = "limit_instructions", "The instructions of a skill would have more than 1 MiB with their input, which the skill repeats.";
+        LimitInput = "limit_input", "The input exceeds the limit for tools or for skill instructions, or is longer \
+            than a question to the user can show.";
+        LimitInstructions = "limit_instructions", "A skill that repeats its input would have instructions of more \
+            than 1 MiB.";
         LimitOutput = "limit_output", "The component or the tool of an MCP server exceeded its limit of output bytes.";
         LimitLog = "limit_log", "The call exceeded its limit of log bytes.";
         LimitWrite = "limit_write", "The skill exceeded the limit of bytes written to the workspace in one session (`limits.write_bytes`).";
         LimitCompile = "limit_compile", "Compiling the component exceeded its limit of time or memory.";
-        Unavailable = "unavailable", "The host currently cannot run components, an MCP server is not there, or too many questions wait for an answer; the message says why.";
-        Cancelled = "cancelled", "The call was given up before it ended, and before it had any effect.";
-        OutcomeUnknown = "outcome_unknown", "The call was interrupted after it had begun an effect; whether it took effect is not known. It is never repeated by itself.";
+        Unavailable = "unavailable", "The host currently cannot run components, an MCP server is unavailable, or \
+            too many questions are open; the message says why.";
+        Cancelled = "cancelled", "The call was cancelled before it had any effect.";
+        OutcomeUnknown = "outcome_unknown", "The call was interrupted after it had begun an effect; whether it took \
+            effect is not known. Patchbay never repeats it.";
         NotRun = "not_run", "The call was not run, or had no effect: the process ended before, or the answer that asked for it was cut off.";
     }
     "A model did not answer" {
         MissingCredentials = "missing_credentials", "The provider's key is missing; nothing was sent, and the message says where to put it.";
-        KeyCommandFailed = "key_command_failed", "The provider's key command (`key_command`) gave no key; nothing was sent.";
+        KeyCommandFailed = "key_command_failed", "The provider's key command (`key_command`) returned no key; \
+            nothing was sent.";
         ProviderAuthentication = "provider_authentication", "The provider rejects the key.";
         ProviderRateLimit = "provider_rate_limit", "Too many requests, or an exhausted quota; the message says when to try again, if known.";
         ProviderInvalidRequest = "provider_invalid_request", "The provider rejects the request as invalid.";
-        ProviderContextWindow = "provider_context_window", "The conversation is longer than the model can read, also after a summary.";
+        ProviderContextWindow = "provider_context_window", "The conversation is longer than the model can read, \
+            even after a summary.";
         ProviderNotFound = "provider_not_found", "The provider does not know the model or the address.";
         ProviderServer = "provider_server", "The provider reports an internal error.";
         ProviderTimeout = "provider_timeout", "The provider, or the whole exchange, took too long.";
@@ -177,14 +188,16 @@ codes! {
         MissingRequiredTools = "missing_required_tools", "A tool that the skill requires is not in the snapshot.";
         CommandToolMissing = "command_tool_missing", "The skill's `command_tool` is not a tool that it can call.";
         SeveralComponents = "several_components", "More than one component claims to be the skill.";
-        AliasShadowed = "alias_shadowed", "The alias belongs to a skill of a higher root; the skill itself stays.";
+        AliasShadowed = "alias_shadowed", "The alias belongs to a skill of a higher root; the skill itself is loaded.";
         RootLimit = "root_limit", "The root exceeds a limit of `[limits.root]`; this skill and all after it are left out.";
         NameShadowed = "name_shadowed", "A skill of an extra root or of a package has the name of a skill of a higher root, or of a package that was added earlier; it is left out.";
-        PackageChanged = "package_changed", "A package's files are not those in `packages.lock`; all of its skills are left out.";
+        PackageChanged = "package_changed", "A package's files differ from `packages.lock`; all of its skills are \
+            left out.";
         PackagesLockInvalid = "packages_lock_invalid", "`packages.lock` cannot be read or parsed; the skills of all packages are left out.";
-        SkillFilesLimited = "skill_files_limited", "The skill exceeds a limit on files; it stays without them.";
+        SkillFilesLimited = "skill_files_limited", "The skill exceeds a limit on files; it is loaded without them.";
         SkillFileSkipped = "skill_file_skipped", "A file of the skill is left out: it is a link out of the folder or not a regular file, its name is not UTF-8, it cannot be read, or it grew over a limit while it was read.";
-        FrontmatterMended = "frontmatter_mended", "A line of the frontmatter was read as if it were quoted; the skill stays.";
+        FrontmatterMended = "frontmatter_mended", "A line of the frontmatter was read as if it were quoted; the \
+            skill is loaded.";
         UntrustedShadow = "untrusted_shadow", "A skill of an untrusted workspace may not take a lower root's name or alias.";
     }
     "A package was refused, or a part of it left out" {
@@ -193,7 +206,8 @@ codes! {
         PackageSchemaUnsupported = "package_schema_unsupported", "`plugin.json` targets a version of Agent Plugins other than 1.0.0 and 1.1.0.";
         PackageFileRefused = "package_file_refused", "A file cannot be copied faithfully: a link that leads out, a hard link, a device, a pipe or a socket, a name that some systems cannot store, or something unreadable.";
         PackageLimit = "package_limit", "The package exceeds a limit on files, bytes, depth or skills.";
-        PackageTextsDiffer = "package_texts_differ", "A component in the package has other instructions than the SKILL.md beside it; the skill is left out.";
+        PackageTextsDiffer = "package_texts_differ", "The instructions in a component differ from the SKILL.md \
+            beside it; the skill is left out.";
         PackageEmpty = "package_empty", "The package has no skills and no usable servers.";
         PackageFieldIgnored = "package_field_ignored", "A field of `plugin.json` is not in the specification and is ignored.";
         PackagePartUnused = "package_part_unused", "A part of the package is for other clients and is not used.";
@@ -208,16 +222,18 @@ codes! {
         PackageAsksMore = "package_asks_more", "`--yes` does not accept a version that asks for more.";
         NameTaken = "name_taken", "`plugin allow`: another MCP server has the name.";
         PackagesBusy = "packages_busy", "Another `patchbay plugin` command is changing the packages.";
-        NotConfirmed = "not_confirmed", "The question was answered with no, or no terminal could answer it; nothing was changed.";
+        NotConfirmed = "not_confirmed", "The user answered no, or there was no terminal to ask on; nothing was \
+            changed.";
         DownloadFailed = "download_failed", "A package could not be downloaded; the message says why.";
-        DigestMismatch = "digest_mismatch", "A downloaded file is not the named one: it has another digest or another size.";
+        DigestMismatch = "digest_mismatch", "A downloaded file has the wrong digest or size.";
         ArchiveInvalid = "archive_invalid", "An archive has an entry that a package may not have, or is damaged or too large.";
         RegistryFailed = "registry_failed", "A registry has no such package, serves something else under its name, or refused the request.";
-        VersionChanged = "version_changed", "A version in a registry has other bytes than before, or than those that `plugin push` was given.";
+        VersionChanged = "version_changed", "A version in a registry differs from an earlier download, or from what \
+            `plugin push` is sending.";
         SignatureInvalid = "signature_invalid", "A signature is damaged or too large, is for another purpose or by a key of another kind, or does not match.";
         SignatureRequired = "signature_required", "`[plugins] require_signature`: no publisher of `config.toml` has signed the package.";
         SignerChanged = "signer_changed", "The package has another signer than the pinned one, or none.";
-        SourceRefused = "source_refused", "`config.toml` does not allow packages from there.";
+        SourceRefused = "source_refused", "`config.toml` does not allow packages from this source.";
         PublisherExceeded = "publisher_exceeded", "The package asks for a capability that `config.toml` does not allow its publisher.";
     }
     "The host failed" {
@@ -226,7 +242,7 @@ codes! {
         BuildFailed = "build_failed", "A plugin could not be built; the message says why.";
         FixtureInvalid = "fixture_invalid", "`plugin test`: a fixture cannot be used; the message says where and why.";
         FixtureNewer = "fixture_newer", "`plugin test`: a fixture was written for a newer version of Patchbay.";
-        NotRecorded = "not_recorded", "`plugin test`: the tool made a host call that its fixture has no answer for.";
+        NotRecorded = "not_recorded", "`plugin test`: the tool made a host call that its fixture has no result for.";
         PluginNotCreated = "plugin_not_created", "`plugin new` could not create the plugin's folder.";
         ToolsNotInstalled = "tools_not_installed", "`plugin tools install` failed.";
         GrantNotFound = "grant_not_found", "The grant does not exist.";
@@ -242,14 +258,15 @@ codes! {
         PortUnusable = "port_unusable", "`patchbay mcp --http` or `patchbay serve` cannot listen on the port.";
         ServerUnreachable = "server_unreachable", "`patchbay acp --connect` has no connection to the server.";
         ServerRefused = "server_refused", "`patchbay acp --connect`: the server refuses the token, the workspace or the connection.";
-        ClientGone = "client_gone", "The client whose line runs has left; its files and terminals are out of reach. The turn goes on.";
-        NotFound = "not_found", "`patchbay serve`: nothing has this id, or not for this token.";
-        TokenRight = "token_right", "`patchbay serve`: the token does not have the right that this needs.";
+        ClientGone = "client_gone", "The client that sent the line has disconnected, so its files and terminals are \
+            out of reach. The turn continues.";
+        NotFound = "not_found", "`patchbay serve`: nothing has this id, or this token may not see it.";
+        TokenRight = "token_right", "`patchbay serve`: the token lacks the right that this requires.";
         QuestionClosed = "question_closed", "`patchbay serve`: the question was answered already, or its call was stopped.";
-        ServerDraining = "server_draining", "`patchbay serve`: the server ends and accepts no new lines.";
+        ServerDraining = "server_draining", "`patchbay serve`: the server is shutting down and accepts no new lines.";
         LinkUsed = "link_used", "`patchbay serve --open`: the link was used already, or is older than 60 seconds.";
         ClientProtocol = "client_protocol", "The client of `patchbay mcp` broke the protocol before it was connected.";
-        Timeout = "timeout", "`exec` reached its time-out.";
+        Timeout = "timeout", "`exec` reached its timeout.";
         Internal = "internal", "A bug in Patchbay. Please report it.";
     }
 }

@@ -16,7 +16,7 @@ pub struct Digest([u8; 32]);
 
 /// A text that is not a digest.
 #[derive(Debug, thiserror::Error)]
-#[error("'{}' is not a digest: it reads sha256: and 64 hexadecimal digits", crate::text::excerpt(.0, 80))]
+#[error("'{}' is not a digest: write sha256: and 64 hexadecimal digits", crate::text::excerpt(.0, 80))]
 pub struct DigestError(String);
 
 impl Digest {

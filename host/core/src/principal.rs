@@ -12,7 +12,7 @@ pub struct PrincipalId(Option<Box<str>>);
 /// A text that is not the id of a principal.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "invalid person '{}': an id has 1 to 128 characters, which are ASCII letters, digits, '-', '_', '.' and '@'",
+    "invalid person '{}': use 1 to 128 ASCII letters, digits, '-', '_', '.' and '@'",
     excerpt(.0, 80)
 )]
 pub struct PrincipalError(String);

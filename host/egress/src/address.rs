@@ -45,13 +45,14 @@ impl AddressScope {
         }
         let class = Class::of(address);
         let next = match (self, class) {
-            (_, Class::Never(_)) => "no grant opens it",
+            (_, Class::Never(_)) => "no grant can allow it",
             (Self::Public, _) => {
                 "a loopback or private IPv4 address, or localhost, needs a grant that names it exactly"
             }
-            (Self::Loopback, _) => "this name is only for this machine; look at what the system's resolver says of it",
-            (Self::Private, _) => "the grant is for a private address",
-            (Self::Near | Self::NearOrPublic, _) => "plain http is only for private and loopback addresses; use https",
+            (Self::Loopback, _) => "this name must resolve to this machine; check the system's resolver",
+            (Self::Private, _) => "the grant names a private address",
+            (Self::Near | Self::NearOrPublic, _) => "plain http is only allowed for private and loopback addresses; \
+                use https",
         };
         Err(EgressError::Address { host: host.to_owned(), address, what: class.to_string(), next })
     }

@@ -47,7 +47,7 @@ impl Answer {
     ) -> Result<Self, EgressError> {
         let status = response.status();
         if status == StatusCode::SWITCHING_PROTOCOLS {
-            let cause = "it switches to another protocol, unasked".to_owned();
+            let cause = "it switches to another protocol without being asked".to_owned();
             return Err(EgressError::Protocol { origin: exchange.origin.clone(), cause });
         }
         let bodiless = request.method == "HEAD" || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
@@ -63,7 +63,7 @@ impl Answer {
         Ok(Self { status: status.as_u16(), headers, body })
     }
 
-    /// Returns the next piece of the body, decompressed and scrubbed, when it arrives, or `None` at the end. If secrets
+    /// Returns the next part of the response body, decompressed and scrubbed, when it arrives, or `None` at the end. If secrets
     /// are bound to the server, the bytes since the last line end are withheld, because a reader could infer a secret
     /// from missing bytes ([`Scrub::blind_stream`](crate::Scrub::blind_stream)). A piece is empty if all of it is
     /// withheld. A cancelled call loses no data: the next one continues.
@@ -164,7 +164,7 @@ impl Body {
         self.decoded += piece.as_ref().map_or(0, |piece| piece.len() as u64);
         let limit = self.exchange.limits.body_bytes;
         if self.decoded > limit {
-            return Err(EgressError::TooLarge { what: "answer's body", key: LimitKey::BodyBytes, limit });
+            return Err(EgressError::TooLarge { what: "response body", key: LimitKey::BodyBytes, limit });
         }
         Ok(piece)
     }
@@ -188,7 +188,7 @@ fn wire(response: reqwest::Response, exchange: Arc<Exchange>) -> Wire {
         let exchange = exchange.clone();
         async move {
             let (mut response, received) = state?;
-            let piece = match exchange.within("the next piece of the body", response.chunk()).await {
+            let piece = match exchange.within("the next part of the response body", response.chunk()).await {
                 Ok(Ok(piece)) => Ok(piece?),
                 Ok(Err(error)) => Err(exchange.fault(&error)),
                 Err(error) => Err(error),
@@ -217,7 +217,7 @@ fn gunzip(first: io::Result<Bytes>, rest: Wire) -> Gunzip {
 
 fn over_wire(exchange: &Exchange) -> EgressError {
     let limit = exchange.limits.wire_bytes;
-    EgressError::TooLarge { what: "answer's body as it comes over the wire", key: LimitKey::WireBytes, limit }
+    EgressError::TooLarge { what: "compressed response body", key: LimitKey::WireBytes, limit }
 }
 
 /// Whether the body is compressed in the one way that was offered; another is an error.
@@ -230,7 +230,7 @@ fn is_gzip(response: &reqwest::Response, exchange: &Exchange) -> Result<bool, Eg
         coding => {
             // Scrubbed before it is cut; otherwise a part of a secret could stay.
             let coding = patchbay_core::text::excerpt(&exchange.scrub.text(&String::from_utf8_lossy(coding)), 40);
-            let cause = format!("it is encoded as '{coding}', and only gzip was offered");
+            let cause = format!("it is encoded as '{coding}', but only gzip was offered");
             Err(EgressError::Encoding { origin: exchange.origin.clone(), cause })
         }
     }

@@ -49,7 +49,8 @@ pub struct CredentialConfig {
 pub enum PlacementError {
     /// The operator did not allow the query.
     #[error(
-        "credential '{name}' may not go into the query; to allow it, write query = {parameter:?} in [credentials.{name}] of config.toml"
+        "credential '{name}' may not be sent in the query; to allow it, write query = {parameter:?} in \
+         [credentials.{name}] of config.toml"
     )]
     Query {
         /// The name of the credential.
@@ -58,7 +59,8 @@ pub enum PlacementError {
         parameter: String,
     },
     /// The operator allowed only another place.
-    #[error("credential '{name}' may not go into {asked}; [credentials.{name}] of config.toml allows {allowed} only")]
+    #[error("credential '{name}' may not be sent in {asked}; [credentials.{name}] of config.toml only allows \
+        {allowed}")]
     Elsewhere {
         /// The name of the credential.
         name: Name,
@@ -83,7 +85,7 @@ impl CredentialConfig {
     pub fn check(&self, name: &Name, placement: &Placement) -> Result<(), PlacementError> {
         let words = |placement: &Placement| match placement {
             Placement::Header { name, .. } => format!("the header '{}'", text::excerpt(name, 40)),
-            Placement::Query(name) => format!("the query's '{}'", text::excerpt(name, 40)),
+            Placement::Query(name) => format!("the query parameter '{}'", text::excerpt(name, 40)),
         };
         let allowed = match (&self.header, &self.query) {
             (Some(header), _) => Placement::Header { name: header.clone(), prefix: String::new() },
@@ -136,7 +138,7 @@ impl CredentialConfig {
 pub enum CredentialError {
     /// `config.toml` has no such credential.
     #[error(
-        "there is no credential '{name}': config.toml needs a table [credentials.{name}] with the origin that it is for"
+        "credential '{name}' not found: add a table [credentials.{name}] with its origin to config.toml"
     )]
     NotConfigured {
         /// The name that the skill requested.
@@ -166,7 +168,7 @@ pub enum CredentialError {
         source: SecretError,
     },
     /// `credentials.json` exists but cannot be read.
-    #[error("{} cannot be read: {source}", file.display())]
+    #[error("cannot read {}: {source}", file.display())]
     Unreadable {
         /// The path of `credentials.json`.
         file: PathBuf,
@@ -182,7 +184,7 @@ pub enum CredentialError {
         source: Malformed,
     },
     /// The credential's entry of `credentials.json` cannot be used.
-    #[error("{}: the entry '{name}' holds no key; write \"{name}\": {{\"api_key\": \"…\"}}", file.display())]
+    #[error("{}: the entry '{name}' has no key; write \"{name}\": {{\"api_key\": \"…\"}}", file.display())]
     Entry {
         /// The path of `credentials.json`.
         file: PathBuf,
@@ -209,10 +211,10 @@ impl CredentialError {
     pub fn for_plugin(&self) -> String {
         match self {
             Self::KeyCommand(error) => error.without_command(),
-            Self::Unreadable { source, .. } => format!("credentials.json cannot be read: {source}"),
+            Self::Unreadable { source, .. } => format!("cannot read credentials.json: {source}"),
             Self::Malformed { source, .. } => format!("credentials.json, {source}"),
             Self::Entry { name, .. } => {
-                format!("credentials.json: the entry '{name}' holds no key; write \"{name}\": {{\"api_key\": \"…\"}}")
+                format!("credentials.json: the entry '{name}' has no key; write \"{name}\": {{\"api_key\": \"…\"}}")
             }
             error => error.to_string(),
         }
@@ -332,7 +334,8 @@ impl<'de> Deserialize<'de> for CredentialConfig {
 
             fn visit_str<E: Error>(self, _: &str) -> Result<CredentialConfig, E> {
                 Err(E::custom(
-                    "a credential is a table with `origin`; its secret belongs into the environment or credentials.json",
+                    "a credential is a table with `origin`; its secret belongs in the environment or in \
+                     credentials.json",
                 ))
             }
         }
@@ -344,7 +347,7 @@ fn origin<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Origin, D::Error
     let origin: Origin = String::deserialize(deserializer)?.parse().map_err(D::Error::custom)?;
     if origin.is_plain() && !origin.is_this_machine() {
         return Err(D::Error::custom(format!(
-            "{origin} would get the secret without encryption: plain http is only for this machine. Use https"
+            "{origin} would receive the secret unencrypted: plain http is only allowed for this machine. Use https"
         )));
     }
     Ok(origin)
@@ -358,7 +361,7 @@ fn header<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, 
         Err(RequestError::ReservedHeader(name)) => {
             Err(D::Error::custom(format!("the header '{name}' is set by the host")))
         }
-        Err(_) => Err(D::Error::custom("this is not the name of a header: use letters, digits and '-'")),
+        Err(_) => Err(D::Error::custom("invalid header name: use letters, digits and '-'")),
     }
 }
 
@@ -367,7 +370,7 @@ fn query<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D
     let fits = (1..=64).contains(&parameter.len()) && parameter.bytes().all(|byte| byte.is_ascii_graphic());
     match fits {
         true => Ok(Some(parameter)),
-        false => Err(D::Error::custom("a parameter of the query has 1 to 64 ASCII characters without white space")),
+        false => Err(D::Error::custom("invalid query parameter: use 1 to 64 ASCII characters without white space")),
     }
 }
 
@@ -375,7 +378,7 @@ fn query<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D
 fn variables<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Variables>, D::Error> {
     let variables = Variables::deserialize(deserializer)?;
     match variables.is_empty() {
-        true => Err(D::Error::custom("this is not the name of an environment variable: use A-Z, 0-9 and '_'")),
+        true => Err(D::Error::custom("invalid name of an environment variable: use A-Z, 0-9 and '_'")),
         false => Ok(Some(variables)),
     }
 }

@@ -60,7 +60,7 @@ impl Egress {
         let origin = request.target.origin();
         match &answer {
             Ok(answer) => tracing::debug!(%origin, owner = request.owner, status = answer.status, "answered"),
-            Err(error) => tracing::debug!(%origin, owner = request.owner, kind = error.kind(), "no answer"),
+            Err(error) => tracing::debug!(%origin, owner = request.owner, kind = error.kind(), "no response"),
         }
         answer
     }
@@ -71,12 +71,12 @@ impl Egress {
         let origin = request.target.origin().clone();
         let exchange = Arc::new(Exchange::new(origin, limits.clone(), scrub, request.timeout));
         let permit = self.0.permits.take(&request.owner);
-        let permit = exchange.within("the wait for other requests to end", permit).await?;
+        let permit = exchange.within("waiting for other requests", permit).await?;
         let answer = async {
             let client = self.client(request).await?;
             client.execute(outgoing).await.map_err(|error| exchange.fault(&error))
         };
-        let response = exchange.within("the head of the answer", answer).await??;
+        let response = exchange.within("the head of the response", answer).await??;
         Answer::new(response, request, exchange, permit)
     }
 

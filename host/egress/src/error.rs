@@ -10,10 +10,10 @@ use crate::{LimitKey, Origin, RequestError, UrlError};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EgressError {
     /// The URL is invalid, or of a kind that is never requested.
-    #[error("the URL cannot be requested: {0}")]
+    #[error("cannot request the URL: {0}")]
     Url(#[from] UrlError),
     /// The method, a header or the placement of a secret is invalid.
-    #[error("the request cannot be sent: {0}")]
+    #[error("cannot send the request: {0}")]
     Request(#[from] RequestError),
     /// The permit does not cover the origin.
     #[error("'http:{rule}' does not cover {origin}")]
@@ -25,7 +25,8 @@ pub enum EgressError {
     },
     /// Plain HTTP to another machine.
     #[error(
-        "{origin} would be asked without encryption: plain http is only for this machine, by a grant that names its host exactly, such as 'http:localhost:8080'. Use https"
+        "refusing to send an unencrypted request to {origin}: plain http is only allowed for this machine, with a \
+         grant that names its host exactly, such as 'http:localhost:8080'. Use https"
     )]
     PlainHttp {
         /// Where the request was to go.
@@ -63,7 +64,8 @@ pub enum EgressError {
     },
     /// The head of the answer is too large and was not read to its end.
     #[error(
-        "the answer's headers are more than {headers}, the limit 'egress.response_headers', or over {bytes} bytes, the limit 'egress.response_header_bytes'"
+        "the response has more than {headers} headers, the limit 'egress.response_headers', or over {bytes} bytes \
+         of them, the limit 'egress.response_header_bytes'"
     )]
     HeadTooLarge {
         /// The limit of their number.
@@ -88,7 +90,7 @@ pub enum EgressError {
         ms: u64,
     },
     /// The host name has no address.
-    #[error("the name '{host}' cannot be looked up: {cause}")]
+    #[error("cannot resolve '{host}': {cause}")]
     Resolve {
         /// The host name that was looked up.
         host: String,
@@ -96,7 +98,7 @@ pub enum EgressError {
         cause: String,
     },
     /// The server could not be reached.
-    #[error("no connection to {origin}: {cause}")]
+    #[error("cannot connect to {origin}: {cause}")]
     Connect {
         /// Where the request was to go.
         origin: Origin,
@@ -104,7 +106,7 @@ pub enum EgressError {
         cause: String,
     },
     /// The server's certificate is invalid, or it has no safe version of TLS.
-    #[error("no safe connection to {origin}: {cause}")]
+    #[error("cannot establish a secure connection to {origin}: {cause}")]
     Tls {
         /// Where the request was to go.
         origin: Origin,
@@ -112,13 +114,13 @@ pub enum EgressError {
         cause: String,
     },
     /// The connection ended before the answer was whole.
-    #[error("the answer of {origin} is cut short")]
+    #[error("the response from {origin} was cut short")]
     Truncated {
         /// The origin that the connection was made to.
         origin: Origin,
     },
     /// The answer is not valid HTTP.
-    #[error("the answer of {origin} cannot be read: {cause}")]
+    #[error("cannot read the response from {origin}: {cause}")]
     Protocol {
         /// The origin of the server that sent the response.
         origin: Origin,
@@ -126,7 +128,7 @@ pub enum EgressError {
         cause: String,
     },
     /// The body has an encoding that was not offered, or is damaged.
-    #[error("the body from {origin} cannot be decompressed: {cause}")]
+    #[error("cannot decompress the response from {origin}: {cause}")]
     Encoding {
         /// The origin of the server that sent the response.
         origin: Origin,
@@ -134,7 +136,7 @@ pub enum EgressError {
         cause: String,
     },
     /// This machine lacks something that requests need, such as certificates.
-    #[error("requests cannot be made from this machine: {cause}")]
+    #[error("cannot make requests from this machine: {cause}")]
     Setup {
         /// The reason, as part of a sentence.
         cause: String,

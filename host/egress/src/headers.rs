@@ -56,7 +56,7 @@ pub(crate) fn of_request(written: &[(String, String)], limits: &EgressLimits) ->
     let bytes: usize = written.iter().map(|(name, value)| name.len() + value.len()).sum();
     if bytes > limits.request_header_bytes {
         let limit = limits.request_header_bytes as u64;
-        return Err(EgressError::TooLarge { what: "request's headers", key: LimitKey::RequestHeaderBytes, limit });
+        return Err(EgressError::TooLarge { what: "request headers", key: LimitKey::RequestHeaderBytes, limit });
     }
     let mut headers = HeaderMap::new();
     for (name, value) in written {
@@ -77,7 +77,7 @@ pub(crate) fn of_answer(
     if headers.len() > limits.response_headers {
         let limit = limits.response_headers as u64;
         return Err(EgressError::TooLarge {
-            what: "number of the answer's headers",
+            what: "number of response headers",
             key: LimitKey::ResponseHeaders,
             limit,
         });
@@ -85,7 +85,7 @@ pub(crate) fn of_answer(
     let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
     if bytes > limits.response_header_bytes {
         let limit = limits.response_header_bytes as u64;
-        return Err(EgressError::TooLarge { what: "answer's headers", key: LimitKey::ResponseHeaderBytes, limit });
+        return Err(EgressError::TooLarge { what: "response headers", key: LimitKey::ResponseHeaderBytes, limit });
     }
     let shown = |name: &str| !TRANSFERS.contains(&name) && (bodiless || !BODIES.contains(&name));
     Ok(headers

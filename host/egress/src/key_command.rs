@@ -74,7 +74,7 @@ impl<'de> Deserialize<'de> for CommandLine {
 fn problem(words: &[String]) -> Option<&'static str> {
     let program = words.first().map_or("", String::as_str);
     if program.is_empty() {
-        return Some("a command is a list of a program and its arguments: [\"PROGRAM\", \"ARG\"]");
+        return Some("a command is a list with a program and its arguments: [\"PROGRAM\", \"ARG\"]");
     }
     if program.contains('/') && !program.starts_with('/') {
         return Some("the program of a command is a name without '/', which is looked up in PATH, or an absolute path");

@@ -70,7 +70,7 @@ impl ProcessGroup {
         command.kill_on_drop(true);
         #[cfg(unix)]
         command.process_group(0);
-        let ending = || io::Error::other("Patchbay is ending");
+        let ending = || io::Error::other("Patchbay is exiting");
         {
             let mut groups = GROUPS.lock();
             if groups.is_ended {

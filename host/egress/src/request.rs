@@ -42,7 +42,7 @@ pub enum RequestError {
     #[error("unsupported method '{0}'; use GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS")]
     Method(String),
     /// The header's name is invalid.
-    #[error("invalid header name '{0}'; header names are letters, digits and '-'")]
+    #[error("invalid header name '{0}': use letters, digits and '-'")]
     HeaderName(String),
     /// The header's value contains a line break or another control character.
     #[error("the value of the header '{0}' contains a control character")]
@@ -54,7 +54,7 @@ pub enum RequestError {
     #[error("the header '{0}' carries a credential: leave it out of the other headers, and name it once")]
     HeaderTwice(String),
     /// A query parameter for a secret is set already.
-    #[error("the query's '{0}' carries a credential: leave it out of the URL, and name it once")]
+    #[error("the query parameter '{0}' carries a credential: leave it out of the URL, and name it once")]
     QueryTwice(String),
     /// The URL has a character that must be percent-encoded.
     #[error("the URL contains a character that must be percent-encoded")]
@@ -91,7 +91,7 @@ impl Request {
         };
         if self.body.len() > limits.request_bytes {
             let limit = limits.request_bytes as u64;
-            return Err(EgressError::TooLarge { what: "request's body", key: LimitKey::RequestBytes, limit });
+            return Err(EgressError::TooLarge { what: "request body", key: LimitKey::RequestBytes, limit });
         }
         let mut headers = headers::of_request(&self.headers, limits)?;
         headers.entry(USER_AGENT).or_insert(HeaderValue::from_static(concat!("patchbay/", env!("CARGO_PKG_VERSION"))));

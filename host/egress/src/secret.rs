@@ -39,13 +39,13 @@ pub struct Placed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SecretError {
     /// Too short to be removed from an answer without harm to other text, or too long for a header.
-    #[error("a secret has from {shortest} to {longest} characters; this one has {length}", shortest = Secret::SHORTEST, longest = Secret::LONGEST)]
+    #[error("a secret must have {shortest} to {longest} characters; this one has {length}", shortest = Secret::SHORTEST, longest = Secret::LONGEST)]
     Length {
         /// Its length, in characters.
         length: usize,
     },
     /// It has characters that neither a header nor a query can contain.
-    #[error("a secret is of printable ASCII characters, without a space at its ends")]
+    #[error("a secret must be printable ASCII, without a space at either end")]
     Characters,
 }
 

@@ -269,7 +269,7 @@ impl Secrets {
             if let Err(error @ (CredentialError::Unreadable { .. } | CredentialError::Malformed { .. })) =
                 self.peek(secret)
             {
-                tracing::debug!("a secret cannot be scrubbed: {error}");
+                tracing::debug!("cannot scrub a secret: {error}");
             }
         }
         let mut state = self.state();

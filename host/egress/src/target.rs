@@ -29,19 +29,19 @@ pub enum UrlError {
     #[error("{0}")]
     Syntax(#[from] url::ParseError),
     /// Its scheme is neither `https` nor `http`.
-    #[error("its scheme is '{0}'; there are https, and http for this machine")]
+    #[error("its scheme is '{0}'; use https, or http for this machine")]
     Scheme(String),
     /// It carries a user name or a password.
-    #[error("it holds a user name or a password; a secret belongs into a credential")]
+    #[error("it contains a user name or a password; use a credential for secrets")]
     UserInfo,
     /// A capability cannot name its host.
-    #[error("its host '{0}' is none that a grant can name: a name without a dot at the end, or an IPv4 address")]
+    #[error("its host '{0}' cannot be granted: use a name without a dot at the end, or an IPv4 address")]
     Host(String),
     /// The port in the URL is zero.
     #[error("its port is 0")]
     Port,
     /// It has a path, a query or a fragment; only an origin is accepted.
-    #[error("an origin has neither path nor query: write scheme, host and port alone, as https://api.example.com")]
+    #[error("an origin has neither path nor query: write only scheme, host and port, such as https://api.example.com")]
     NotOrigin,
 }
 
@@ -452,15 +452,18 @@ mod tests {
         );
         assert_eq!(
             refusal("https://169.254.169.254/", "169.254.169.254"),
-            "'169.254.169.254' is 169.254.169.254, a link-local address, where clouds serve their metadata, which this request may not reach: no grant opens it"
+            "'169.254.169.254' is 169.254.169.254, a link-local address, where clouds serve their metadata, which \
+             this request may not reach: no grant can allow it"
         );
         assert_eq!(
             Target::parse("http://8.8.8.8/").unwrap().allow_private(rule("8.8.8.8")).unwrap_err().to_string(),
-            "'8.8.8.8' is 8.8.8.8, a public address, which this request may not reach: plain http is only for private and loopback addresses; use https"
+            "'8.8.8.8' is 8.8.8.8, a public address, which this request may not reach: plain http is only allowed \
+             for private and loopback addresses; use https"
         );
         assert_eq!(
             refusal("http://example.com/secret", "example.com"),
-            "http://example.com would be asked without encryption: plain http is only for this machine, by a grant that names its host exactly, such as 'http:localhost:8080'. Use https"
+            "refusing to send an unencrypted request to http://example.com: plain http is only allowed for this \
+             machine, with a grant that names its host exactly, such as 'http:localhost:8080'. Use https"
         );
     }
 

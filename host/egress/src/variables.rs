@@ -92,7 +92,7 @@ impl<'de> Deserialize<'de> for Variables {
 fn checked<E: Error>(name: String) -> Result<String, E> {
     match is_variable(&name) {
         true => Ok(name),
-        false => Err(E::custom("this is not the name of an environment variable: use A-Z, 0-9 and '_'")),
+        false => Err(E::custom("invalid name of an environment variable: use A-Z, 0-9 and '_'")),
     }
 }
 
@@ -133,9 +133,9 @@ mod tests {
     fn invalid_variable_is_refused_and_not_shown() {
         let many = format!("[{}]", (0..9).map(|n| format!("\"A{n}\",")).collect::<String>());
         for (text, words) in [
-            ("\"sk-12345678\"", "not the name of an environment variable"),
-            ("[\"A\", \"sk-12345678\"]", "not the name of an environment variable"),
-            ("[\"A\", \"\"]", "not the name of an environment variable"),
+            ("\"sk-12345678\"", "invalid name of an environment variable"),
+            ("[\"A\", \"sk-12345678\"]", "invalid name of an environment variable"),
+            ("[\"A\", \"\"]", "invalid name of an environment variable"),
             ("[]", "the list names no environment variable"),
             (&*many, "at most 8 environment variables"),
         ] {

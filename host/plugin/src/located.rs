@@ -320,7 +320,7 @@ mod tests {
         folder.write("y.wasm", b"\0asm\x01\0\0\0");
         assert!(
             error("y.wasm")
-                .ends_with("a core module, not a component; 'patchbay plugin build' makes a component of it")
+                .ends_with("a core module, not a component; 'patchbay plugin build' turns it into one")
         );
         folder.write("A b.wasm", EMPTY);
         assert!(error("A b.wasm").contains("'A b' is not a valid name"), "{}", error("A b.wasm"));

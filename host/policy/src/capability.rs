@@ -126,8 +126,8 @@ impl Capability {
 /// A text that is not a capability.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "'{}' is not a capability; there are: kv, http:HOST[:PORT], http:*.HOST, http:*, workspace-read, workspace-write, \
-     workspace-delete, inference, tools, clock, random, credential:NAME",
+    "unknown capability '{}'; use kv, http:HOST[:PORT], http:*.HOST, http:*, workspace-read, workspace-write, \
+     workspace-delete, inference, tools, clock, random or credential:NAME",
     text::excerpt(.0, 80)
 )]
 pub struct CapabilityError(String);

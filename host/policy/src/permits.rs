@@ -146,7 +146,8 @@ pub enum Denial {
     },
     /// Writing in a workspace that is or contains the user's home folder.
     #[error(
-        "skill '{skill}' may not use '{capability}': this workspace is or holds your home folder. To allow it: {command}"
+        "skill '{skill}' may not use '{capability}': this workspace is or contains your home folder. To allow it: \
+         {command}"
     )]
     HomeFolder {
         /// The name of the skill that needs the capability.
@@ -157,7 +158,7 @@ pub enum Denial {
         command: String,
     },
     /// Writing a file with instructions for agents.
-    #[error("skill '{skill}' may not write '{path}': it holds instructions for agents. To allow it: {command}")]
+    #[error("skill '{skill}' may not write '{path}': it contains instructions for agents. To allow it: {command}")]
     Instructions {
         /// The name of the skill that needs the capability.
         skill: String,
@@ -188,7 +189,8 @@ pub enum Denial {
     },
     /// The capability was granted, but the session's snapshot does not record the skill's files.
     #[error(
-        "skill '{skill}' may not use '{capability}': this session has the skill as an older Patchbay stored it, without its other files. Run /reload_skills"
+        "skill '{skill}' may not use '{capability}': an older Patchbay stored it in this session without its other \
+         files. Run /reload_skills"
     )]
     OldSnapshot {
         /// The name of the skill that needs the capability.
@@ -427,13 +429,14 @@ impl Permits {
             None => Err(Denial::NotGranted { command: self.command(capability), skill, capability: wanted }),
             Some(Standing::Unchecked) => stale("it was granted before Patchbay checked a skill's other files"),
             Some(Standing::Unlinked) => stale(
-                "it was granted for a linked folder that changed or is no longer linked. /reload_skills reads its files",
+                "it was granted for a linked folder that changed or is no longer linked. To read its files: \
+                 /reload_skills",
             ),
             Some(Standing::Changed(files)) if files.is_empty() => {
-                stale("its files have changed since that was granted")
+                stale("its files have changed since it was granted")
             }
             Some(Standing::Changed(files)) => {
-                stale(&format!("its files have changed since that was granted: {}", files.join(", ")))
+                stale(&format!("its files have changed since it was granted: {}", files.join(", ")))
             }
             Some(Standing::OldSnapshot) => Err(Denial::OldSnapshot { skill, capability: wanted }),
         }
@@ -583,7 +586,8 @@ mod tests {
         assert_eq!(home.check(&read), Ok(()));
         assert_eq!(
             home.check(&write).unwrap_err().to_string(),
-            "skill 'notes' may not use 'workspace-write': this workspace is or holds your home folder. To allow it: patchbay trust add --write /home/me"
+            "skill 'notes' may not use 'workspace-write': this workspace is or contains your home folder. To allow \
+             it: patchbay trust add --write /home/me"
         );
         assert!(!home.allows(&write) && !home.may_write_instructions());
         assert_eq!(home.state(&write).as_str(), "granted, but not in a home folder");
@@ -604,7 +608,8 @@ mod tests {
         assert_eq!(permits(&both, granted()).in_workspace(place(false, false)).check(&write), Ok(()));
         assert_eq!(
             home.deny_instructions("AGENTS.md".to_owned()).to_string(),
-            "skill 'notes' may not write 'AGENTS.md': it holds instructions for agents. To allow it: patchbay trust add --write /home/me"
+            "skill 'notes' may not write 'AGENTS.md': it contains instructions for agents. To allow it: patchbay \
+             trust add --write /home/me"
         );
     }
 
@@ -641,12 +646,12 @@ mod tests {
         assert_eq!(
             denial(Standing::Changed(vec!["SKILL.md".to_owned(), "a.md (new)".to_owned()])),
             format!(
-                "{head}its files have changed since that was granted: SKILL.md, a.md (new). To grant it again: {tail}"
+                "{head}its files have changed since it was granted: SKILL.md, a.md (new). To grant it again: {tail}"
             )
         );
         assert_eq!(
             denial(Standing::Changed(vec![])),
-            format!("{head}its files have changed since that was granted. To grant it again: {tail}")
+            format!("{head}its files have changed since it was granted. To grant it again: {tail}")
         );
         assert_eq!(
             denial(Standing::Unchecked),
@@ -704,7 +709,8 @@ mod tests {
         );
         assert_eq!(
             denial(http(&["a.org"], &[], &["a.org"]), "a.org", 443, true),
-            "skill 'notes' may not use 'http:a.org': its files have changed since that was granted. To grant it again: patchbay grant add --root workspace --workspace '/my work' notes http:a.org"
+            "skill 'notes' may not use 'http:a.org': its files have changed since it was granted. To grant it \
+             again: patchbay grant add --root workspace --workspace '/my work' notes http:a.org"
         );
         for (port, own, capability) in [(443, true, "http:b.org"), (8443, false, "http:b.org:8443")] {
             assert_eq!(

@@ -126,7 +126,7 @@ pub(crate) fn bundled(adapters: &[BundledAdapter]) -> BTreeMap<Name, Arc<Adapter
     };
     let found: BTreeMap<_, _> = adapters.iter().filter_map(read).collect();
     if found.len() < adapters.len() {
-        tracing::error!("what a bundled adapter says of itself cannot be read: it is left out");
+        tracing::error!("cannot read the description of a bundled adapter, which is left out");
     }
     found
 }
@@ -187,7 +187,7 @@ impl Describe for SandboxDescriber<'_> {
         // A manifest consists of texts and numbers, which JSON can always express.
         let json = serde_json::to_string(&manifest).unwrap_or_default();
         if let Err(error) = self.store.keep_described(digest, WORLD, json).await {
-            tracing::warn!("what an adapter says of itself could not be kept: {error}");
+            tracing::warn!("cannot store the description of an adapter: {error}");
         }
         Ok(manifest)
     }
@@ -202,7 +202,7 @@ pub(crate) async fn files(folder: &Path, known: &FoundAdapters, describe: &impl 
         Ok(paths) => paths,
         Err(error) => {
             if error.kind() != io::ErrorKind::NotFound {
-                found.invalid.insert("providers".to_owned(), format!("the folder cannot be read: {error}"));
+                found.invalid.insert("providers".to_owned(), format!("cannot read the folder: {error}"));
             }
             return found;
         }
@@ -267,7 +267,7 @@ pub(crate) fn read(path: &Path) -> io::Result<(Digest, Arc<[u8]>)> {
     // The file may grow while it is read.
     file.take(COMPONENT_BYTES + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > COMPONENT_BYTES {
-        let message = format!("it has over {COMPONENT_BYTES} bytes, which is the most that is read");
+        let message = format!("it is over the limit of {COMPONENT_BYTES} bytes");
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
     }
     Ok((Digest::of(&bytes), bytes.into()))

@@ -119,7 +119,7 @@ pub(crate) fn parse(text: &str, names: &dyn Names) -> Result<ModelQuery, ModelEr
         let last = model.rsplit_once('/').map_or("", |(_, last)| last);
         let why = name_problem(model).or_else(|| match listed {
             true => None,
-            false if model.split('/').any(str::is_empty) => Some("nothing stands before or behind one of its '/'"),
+            false if model.split('/').any(str::is_empty) => Some("it has nothing before or after one of its '/'"),
             false if level.is_some() && ThinkingLevel::from_word(last).is_some() => Some("it has two thinking levels"),
             false => None,
         });
@@ -218,17 +218,17 @@ mod tests {
             ("claude-sonnet-4-5 med", "claude-sonnet-4-5 med", "it contains white space"),
             ("claude-sonnet-4-5 /med", "claude-sonnet-4-5 /med", "it contains white space"),
             ("claude-sonnet-4-5/ med", "claude-sonnet-4-5/ med", "it contains white space"),
-            ("gpt-\u{1b}]0;x\u{7}", "gpt-]0;x", "it contains characters that cannot be seen"),
-            ("gpt-4o/med\u{200b}", "gpt-4o/med", "it contains characters that cannot be seen"),
-            ("claude-\u{202e}abc", "claude-abc", "it contains characters that cannot be seen"),
+            ("gpt-\u{1b}]0;x\u{7}", "gpt-]0;x", "it contains invisible characters"),
+            ("gpt-4o/med\u{200b}", "gpt-4o/med", "it contains invisible characters"),
+            ("claude-\u{202e}abc", "claude-abc", "it contains invisible characters"),
             ("claude-\u{e9}", "claude-\u{e9}", "it contains characters that are not ASCII"),
             (&*long, &*format!("{}\u{2026}", &long[..80]), "it is too long"),
-            ("claude-sonnet-4-5//high", "claude-sonnet-4-5//high", "nothing stands before or behind one of its '/'"),
-            ("org//model/v2", "org//model/v2", "nothing stands before or behind one of its '/'"),
+            ("claude-sonnet-4-5//high", "claude-sonnet-4-5//high", "it has nothing before or after one of its '/'"),
+            ("org//model/v2", "org//model/v2", "it has nothing before or after one of its '/'"),
             ("claude-sonnet-4-5/low/high", "claude-sonnet-4-5/low/high", "it has two thinking levels"),
             ("openai:gpt-4o/low/high", "openai:gpt-4o/low/high", "it has two thinking levels"),
-            ("local:/model", "local:/model", "nothing stands before or behind one of its '/'"),
-            ("local:org//model", "local:org//model", "nothing stands before or behind one of its '/'"),
+            ("local:/model", "local:/model", "it has nothing before or after one of its '/'"),
+            ("local:org//model", "local:org//model", "it has nothing before or after one of its '/'"),
             ("local:org/mod\u{e9}l", "local:org/mod\u{e9}l", "it contains characters that are not ASCII"),
         ] {
             let expected = format!("'{shown}' is not a model name: {why}; {NAME_RULE}.");

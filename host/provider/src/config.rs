@@ -227,8 +227,8 @@ mod tests {
         }
         for (text, words) in [
             ("orgin = \"x\"", "unknown field `orgin`"),
-            ("env = \"sk-12345678\"", "not the name of an environment variable"),
-            ("env = [\"A\", \"sk-12345678\"]", "not the name of an environment variable"),
+            ("env = \"sk-12345678\"", "invalid name of an environment variable"),
+            ("env = [\"A\", \"sk-12345678\"]", "invalid name of an environment variable"),
             ("key_command = [\"./sk-12345678\"]", "a name without '/'"),
             ("models = [\"a b\"]", "1 to 128 visible ASCII characters"),
             ("models = [{ size = \"small\" }]", "missing field `id`"),

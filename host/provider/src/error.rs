@@ -59,8 +59,8 @@ pub enum ModelError {
     },
     /// The operator has not allowed the provider.
     #[error(
-        "provider '{provider}' may not be asked: {why} 'patchbay provider list' shows what it asks for. To allow it: patchbay \
-         provider allow {provider}"
+        "provider '{provider}' cannot be used: {why} To see what it asks for: patchbay provider list. To allow it: \
+         patchbay provider allow {provider}"
     )]
     Pending {
         /// The name of the provider.
@@ -78,8 +78,8 @@ pub enum ModelError {
     },
     /// `[routes]` names a provider that does not exist.
     #[error(
-        "[routes] of config.toml sends the model '{}' to provider '{provider}', which is not there. /providers lists \
-         what there is; mend the route, or name the provider (PROVIDER:MODEL).",
+        "[routes] of config.toml sends the model '{}' to provider '{provider}', which does not exist. To list \
+         providers: /providers. Fix the route, or name the provider (PROVIDER:MODEL).",
         text::excerpt(.model, 80)
     )]
     Route {
@@ -100,8 +100,8 @@ pub enum ModelError {
     },
     /// The provider's request differs from the one that the operator was shown.
     #[error(
-        "provider '{0}' now asks for something else and was not allowed. Review it again: patchbay \
-         provider allow {0}"
+        "provider '{0}' now asks for something else, and was not allowed. To review it again: patchbay provider \
+         allow {0}"
     )]
     Changed(Name),
     /// The configured default model cannot be used.

@@ -13,7 +13,7 @@ pub(crate) fn name_problem(name: &str) -> Option<&'static str> {
     if name.chars().any(char::is_whitespace) {
         Some("it contains white space")
     } else if text::clean(name) != name {
-        Some("it contains characters that cannot be seen")
+        Some("it contains invisible characters")
     } else if !name.is_ascii() {
         Some("it contains characters that are not ASCII")
     } else if name.is_empty() {

@@ -124,7 +124,7 @@ impl Providers {
         let registry = self.registry().await;
         let consents = match self.consents().await {
             Ok(consents) => consents,
-            Err(error) => return tracing::error!("which providers may be asked cannot be read: {error}"),
+            Err(error) => return tracing::error!("cannot read which providers are allowed: {error}"),
         };
         let ready = registry.entries.iter().filter(|entry| consents.is_ready(entry));
         self.exchange.secrets.bind(ready.filter_map(|entry| {

@@ -111,8 +111,8 @@ impl Registry {
                 Some(adapter) => entries.push(Entry::new(name, EntrySource::Config, adapter, settings)),
                 None => {
                     let why = format!(
-                        "there is no adapter '{wanted}', which [providers.{name}] of config.toml asks for; put \
-                         {wanted}.wasm into the providers folder, or name another one (adapter = \"…\")"
+                        "adapter '{wanted}' of [providers.{name}] in config.toml not found; put {wanted}.wasm into \
+                         the providers folder, or name another adapter (adapter = \"…\")"
                     );
                     missing.insert(name.clone(), why);
                     let models = config.models.iter().map(|model| &model.0.id);
@@ -124,7 +124,7 @@ impl Registry {
         for (name, adapter) in &found.adapters {
             if missing.contains_key(name) || entries.iter().any(|entry| entry.name == *name) {
                 let why =
-                    format!("there is a provider '{name}' already, which keeps its name; give the file another one");
+                    format!("provider '{name}' already exists; give the file another name");
                 found.invalid.insert(format!("{name}.wasm"), why);
                 continue;
             }

@@ -109,8 +109,8 @@ mod tests {
     #[test]
     fn cause_of_a_failed_connection_is_short() {
         for (message, expected) in [
-            ("no connection to http://localhost:8080: Connection refused (os error 111)", "connection refused"),
-            ("the answer of https://example.org is cut short", "the answer of https://example.org is cut short"),
+            ("cannot connect to http://localhost:8080: Connection refused (os error 111)", "connection refused"),
+            ("the response from https://example.org was cut short", "the response from https://example.org was cut short"),
             ("", ""),
         ] {
             assert_eq!(cause(&failed(FailureKind::Network, message)), expected);

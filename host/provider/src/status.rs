@@ -186,7 +186,7 @@ fn status(
         Readiness::Pending(_) => why.map(|why| format!("{why} To allow it: patchbay provider allow {}", entry.name)),
         _ => why,
     };
-    let note = newer.map(|why| format!("the file there now cannot be used, the one before stays: {why}"));
+    let note = newer.map(|why| format!("the new file cannot be used, so the previous version stays in use: {why}"));
     // The key of a provider that may not be asked is not read into memory.
     let key = if *readiness == Readiness::Ready { key(entry) } else { None };
     let state = match (readiness, &key) {
@@ -330,7 +330,7 @@ fn key(provider: &ProviderStatus) -> String {
     let looked_for = matches!(provider.state, ProviderState::Ready | ProviderState::NeedsKey);
     match (provider.key_variables(), provider.credential, &provider.credential_problem) {
         (None, ..) => "not needed".to_owned(),
-        (Some(variables), ..) if !looked_for => format!("{variables}, not looked for"),
+        (Some(variables), ..) if !looked_for => format!("{variables}, not checked"),
         (Some(_), _, Some(problem)) => problem.clone(),
         (Some(variables), true, None) => format!("present ({variables}, or credentials.json)"),
         (Some(_), false, None) => format!("missing: {}", provider.how_to_set_key()),

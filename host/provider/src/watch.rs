@@ -42,10 +42,10 @@ impl Drop for Watch {
 #[derive(Debug, thiserror::Error)]
 pub enum WatchError {
     /// The folder cannot be created.
-    #[error("the folder of providers cannot be made: {0}")]
+    #[error("cannot create the folder of providers: {0}")]
     Folder(#[from] io::Error),
     /// The system cannot report changes.
-    #[error("the folder of providers cannot be watched: {0}")]
+    #[error("cannot watch the folder of providers: {0}")]
     Watch(#[from] notify::Error),
 }
 

@@ -96,7 +96,7 @@ impl Artefacts {
         let folder = match private_folder(folder) {
             Ok(()) => Some(folder.to_owned()),
             Err(error) => {
-                tracing::warn!("compiled components are not kept: {}: {error}", folder.display());
+                tracing::warn!("compiled components are not cached: {}: {error}", folder.display());
                 None
             }
         };
@@ -135,7 +135,7 @@ impl Artefacts {
         let Some(path) = self.path(&component, fingerprint) else { return };
         match write(&path, bytes) {
             Ok(()) => self.ledger.keep(component, fingerprint, Digest::of(bytes)).await,
-            Err(error) => tracing::warn!(%component, "a compiled component could not be kept: {error}"),
+            Err(error) => tracing::warn!(%component, "cannot store a compiled component: {error}"),
         }
     }
 
@@ -205,7 +205,7 @@ impl Artefacts {
         let seconds = limits.compile_ms.div_ceil(1000);
         let output = match tokio::time::timeout(time, self.run_compiler(bytes, memory, seconds)).await {
             Ok(Ok(output)) => output,
-            Ok(Err(error)) => return Err(Failure::Unavailable(format!("the compiler cannot be run: {error}"))),
+            Ok(Err(error)) => return Err(Failure::Unavailable(format!("cannot run the compiler: {error}"))),
             Err(_) => return Err(Failure::Compile(CompileLimit::Stalled { elapsed_ms })),
         };
         match output.end {
@@ -363,7 +363,8 @@ pub fn precompile(bytes: &[u8]) -> Result<Vec<u8>, Failure> {
 
 pub(crate) fn precompiled(bytes: &[u8], config: &Config) -> Result<Vec<u8>, Failure> {
     let engine =
-        Engine::new(config).map_err(|error| Failure::Unavailable(format!("no engine to compile with: {error:#}")))?;
+        Engine::new(config).map_err(|error| Failure::Unavailable(format!("cannot create an engine to compile with: \
+            {error:#}")))?;
     engine.precompile_component(bytes).map_err(invalid)
 }
 
@@ -457,7 +458,7 @@ mod tests {
         let limits = Limits { compile_ms: 10_000, ..Limits::default() };
         for (end, expected) in [
             ("kill -XCPU $$", "limit_compile: compiling the component took more than 10000 ms of processor time"),
-            ("kill -KILL $$", "limit_compile: the system killed the compiler of the component; this machine"),
+            ("kill -KILL $$", "limit_compile: the system killed the component's compiler; this machine"),
             ("kill -ABRT $$", "limit_compile: compiling the component took more than 8589934592 bytes of memory"),
             ("echo bad >&2; exit 1", "invalid_component: bad"),
             ("echo no disk >&2; exit 2", "unavailable: the compiler failed: no disk"),

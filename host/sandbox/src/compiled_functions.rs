@@ -42,7 +42,7 @@ impl Artefacts {
         let expected = self.expected(&name, fingerprint).await;
         let known = expected.and_then(|expected| self.read(&name, fingerprint, &expected)).unwrap_or_default();
         let output = self.compile(&framed(&known, bytes), limits).await?;
-        let cut = || Failure::Unavailable("the output of the compiler is cut off".to_owned());
+        let cut = || Failure::Unavailable("the compiler's output is truncated".to_owned());
         let (artefact, functions) = unframed(&output).ok_or_else(cut)?;
         if !functions.is_empty() {
             self.keep(name, fingerprint, functions).await;
@@ -57,7 +57,7 @@ impl Artefacts {
 /// # Errors
 /// [`Failure::InvalidComponent`], or [`Failure::Unavailable`] if no engine is running.
 pub fn precompile_with_functions(input: &[u8]) -> Result<Vec<u8>, Failure> {
-    let cut = || Failure::Unavailable("the input of the compiler is cut off".to_owned());
+    let cut = || Failure::Unavailable("the compiler's input is truncated".to_owned());
     let (known, component) = unframed(input).ok_or_else(cut)?;
     let functions = Arc::new(CompiledFunctions::read(known.to_vec()));
     let mut config = config(&Limits::default(), false);

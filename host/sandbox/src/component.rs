@@ -105,7 +105,7 @@ pub(crate) fn link<W: PluginWorld>(
     let newer = || ty.imports(&parts.engine).map(|(name, _)| name).find(|name| is_newer(name));
     let pre = W::linker(parts).instantiate_pre(component).and_then(W::new).map_err(|error| match newer() {
         Some(import) => Failure::InvalidComponent(format!(
-            "it needs '{}', of a newer contract than this host has ({CONTRACT}); update Patchbay",
+            "it needs '{}', from a newer contract than this host's ({CONTRACT}); update Patchbay",
             text::excerpt(import, 200)
         )),
         None => invalid(error),

@@ -186,7 +186,8 @@ impl Sandbox {
         // The engine refuses the work of another build only. Where there is no /proc/self/exe, as on macOS, the compiler is the
         // file at this program's path, which an upgrade replaces.
         let replaced =
-            "this program's file was replaced by another version, whose compiler does not fit; restart Patchbay";
+            "Patchbay's program file was replaced by another version, so components cannot be compiled; restart \
+             Patchbay";
         let component = self
             .off_thread(move |_, parts| {
                 component::deserialize(parts, &kept).map_err(|_| Failure::Unavailable(replaced.to_owned()))
@@ -234,12 +235,14 @@ impl EngineParts {
         let engine = Engine::new(&configured(limits, Some(clearing))).or_else(|error| {
             // A pool reserves address space, which a container or `ulimit -v` can refuse. Without a pool, calls are
             // slower and results equal.
-            tracing::warn!("no pool of instances, allocating each on demand: {error:#}");
+            tracing::warn!("cannot create the instance pool, allocating instances on demand: {error:#}");
             Engine::new(&config(limits, false))
         });
-        let engine = engine.map_err(|error| Failure::Unavailable(format!("no engine for components: {error:#}")))?;
+        let engine = engine.map_err(|error| Failure::Unavailable(format!("cannot create the component engine: \
+            {error:#}")))?;
         let (skills, adapters) =
-            linkers(&engine).map_err(|error| Failure::Unavailable(format!("no linker for components: {error:#}")))?;
+            linkers(&engine).map_err(|error| Failure::Unavailable(format!("cannot create the component linker: \
+                {error:#}")))?;
         start_ticking(&engine)?;
         Ok(Self { fingerprint: artefacts::fingerprint(&engine), engine, skills, adapters })
     }
@@ -267,7 +270,7 @@ fn start_ticking(engine: &Engine) -> Result<(), Failure> {
     };
     match std::thread::Builder::new().name("epoch".to_owned()).spawn(tick) {
         Ok(_) => Ok(()),
-        Err(error) => Err(Failure::Unavailable(format!("no thread for deadlines: {error}"))),
+        Err(error) => Err(Failure::Unavailable(format!("cannot start the deadline thread: {error}"))),
     }
 }
 

@@ -35,7 +35,7 @@ pub enum Failure {
         printed: Vec<String>,
     },
     /// The guest's answer violates the contract.
-    #[error("the component's answer is invalid: {0}")]
+    #[error("the component returned an invalid result: {0}")]
     InvalidOutput(String),
     /// The call used all its fuel.
     #[error(
@@ -87,7 +87,7 @@ pub enum Failure {
         limit: u32,
     },
     /// A nested call exceeded its share of its caller's budget.
-    #[error("{0}, its share of what its caller had left")]
+    #[error("{0}, its share of the caller's remaining budget")]
     Share(Box<Failure>),
     /// A limit that the guest exceeded at a known place.
     #[error("{failure}")]
@@ -129,7 +129,8 @@ pub enum Failure {
     },
     /// The skill wrote too many bytes to the workspace.
     #[error(
-        "the skill would have written more than {limit} bytes to the workspace in this session (limits.write_bytes); start another session, or raise the limit"
+        "the skill would have written more than {limit} bytes to the workspace in this session \
+         (limits.write_bytes); start a new session, or raise the limit"
     )]
     Written {
         /// The exceeded limit, in bytes.
@@ -177,8 +178,8 @@ pub enum CompileLimit {
     },
     /// The system killed the compiler.
     #[error(
-        "the system killed the compiler of the component; this machine may be short of memory, which a smaller \
-         limits.compile_bytes avoids"
+        "the system killed the component's compiler; this machine may be short of memory. A smaller \
+         limits.compile_bytes may avoid this"
     )]
     Killed,
 }
@@ -259,11 +260,12 @@ impl Failure {
         const CAUSES: &[(&str, &str)] = &[
             (
                 "out of bounds memory access",
-                "often this is the stack (64 KiB in C, 1 MiB in Rust): a function calls itself too deeply, or has a large local array",
+                "often a stack overflow (64 KiB in C, 1 MiB in Rust): a function recurses too deeply, or has a \
+                 large local array",
             ),
-            ("call stack exhausted", "a function calls itself without end, or too deeply"),
+            ("call stack exhausted", "a function recurses endlessly or too deeply"),
             ("uninitialized element", "a function pointer is NULL, or does not point to a function"),
-            ("indirect call type mismatch", "a function pointer has another type than the function"),
+            ("indirect call type mismatch", "the type of a function pointer does not match its function"),
         ];
         CAUSES.iter().find(|(words, _)| reason.contains(words)).map(|(_, cause)| *cause)
     }

@@ -171,11 +171,11 @@ impl LocalFiles {
                     Ok(done?)
                 }
                 Ok(Err(error)) => {
-                    tracing::warn!("the workspace cannot be opened: {error}");
-                    Err(FilesError::Failed("the workspace cannot be opened"))
+                    tracing::warn!("cannot open the workspace: {error}");
+                    Err(FilesError::Failed("cannot open the workspace"))
                 }
                 Err(error) => {
-                    tracing::error!("a step on the workspace's files panicked or was cancelled: {error}");
+                    tracing::error!("a file operation in the workspace panicked or was cancelled: {error}");
                     Err(FilesError::Failed("the host failed"))
                 }
             }

@@ -97,12 +97,12 @@ pub fn shape(bytes: &[u8]) -> Result<ComponentShape, Failure> {
     for payload in Parser::new(0).parse_all(bytes) {
         let payload = match payload {
             Ok(payload) => payload,
-            Err(error) => return damaged("damaged or cut short", error),
+            Err(error) => return damaged("damaged or truncated", error),
         };
         match payload {
             Payload::Version { encoding: Encoding::Module, .. } if within.is_empty() => {
                 return invalid(
-                    "a core module, not a component; 'patchbay plugin build' makes a component of it".to_owned(),
+                    "a core module, not a component; 'patchbay plugin build' turns it into one".to_owned(),
                 );
             }
             Payload::ModuleSection { unchecked_range: range, .. } => {
@@ -135,7 +135,7 @@ pub fn shape(bytes: &[u8]) -> Result<ComponentShape, Failure> {
             }
             Payload::End(at) => match within.pop() {
                 Some(end) if end != at => {
-                    return invalid("cut short within a module or component that stands in it".to_owned());
+                    return invalid("truncated within a nested module or component".to_owned());
                 }
                 _ => {}
             },
@@ -236,7 +236,7 @@ impl ComponentShape {
         if !self.has(world) {
             if self.has(other) {
                 let WorldSpec { what: other, location, .. } = other;
-                return invalid(format!("another world: it is {other}, not {what}; {other} belongs into {location}"));
+                return invalid(format!("this is {other}, not {what}; put it into {location}"));
             }
             let exports = if self.exports.is_empty() {
                 "nothing".to_owned()
@@ -244,7 +244,7 @@ impl ComponentShape {
                 text::excerpt(&self.exports.join(", "), 200)
             };
             return invalid(format!(
-                "another world: {what} exports {export}x, this component exports {exports}. {declared}"
+                "{what} exports {export}x, but this component exports {exports}. {declared}"
             ));
         }
         if self.is_async {
@@ -281,7 +281,7 @@ mod tests {
         assert_eq!((shape.needs.memories, shape.needs.memory_bytes), (1, 2 * PAGE));
         // If the cut is between two sections, the parser sees a normal end; found by fuzzing.
         let cut = refused(&[COMPONENT, &[1, 14], MODULE, &[5, 3, 1, 0, 2]]);
-        assert_eq!(cut, "cut short within a module or component that stands in it");
+        assert_eq!(cut, "truncated within a nested module or component");
     }
 
     /// An author who exported a function should not read that nothing is exported.
@@ -299,6 +299,6 @@ mod tests {
     #[test]
     fn damage_is_reported_on_one_line() {
         let words = refused(&[COMPONENT, &[1, 8], b"\x05\x02\0\x01\x0d\0\x01\0"]);
-        assert!(words.starts_with("damaged or cut short: ") && !words.contains('\n'), "{words}");
+        assert!(words.starts_with("damaged or truncated: ") && !words.contains('\n'), "{words}");
     }
 }

@@ -86,7 +86,7 @@ impl From<Value> for Content {
 /// Checks the tools that a component declares.
 pub(crate) fn read_tools(tools: Vec<Tool>) -> Result<Vec<ToolSpec>, Failure> {
     if tools.len() > Limits::TOOLS {
-        return invalid(format!("{} tools, at most {} are allowed", tools.len(), Limits::TOOLS));
+        return invalid(format!("{} tools; the limit is {}", tools.len(), Limits::TOOLS));
     }
     let mut names = BTreeSet::new();
     let mut specs = Vec::with_capacity(tools.len());
@@ -108,13 +108,13 @@ pub(crate) fn read_tools(tools: Vec<Tool>) -> Result<Vec<ToolSpec>, Failure> {
             ),
         ] {
             if size > limit {
-                return invalid(format!("the {what} of tool '{name}' has {size} bytes, at most {limit} are allowed"));
+                return invalid(format!("the {what} of tool '{name}' has {size} bytes; the limit is {limit}"));
             }
         }
         let input_schema = match serde_json::from_str(&tool.input_schema) {
             Ok(schema @ Value::Object(_)) => clean_schema(schema, name.as_str())?,
-            Ok(_) => return invalid(format!("the input schema of tool '{name}' is no JSON object")),
-            Err(error) => return invalid(format!("the input schema of tool '{name}' is no JSON: {error}")),
+            Ok(_) => return invalid(format!("the input schema of tool '{name}' is not a JSON object")),
+            Err(error) => return invalid(format!("the input schema of tool '{name}' is not valid JSON: {error}")),
         };
         let description = text::clean(&tool.description).trim().to_owned();
         let extra = tool.extra.iter().map(|pair| (text::clean_line(&pair.name), text::clean(&pair.value))).collect();
@@ -131,7 +131,7 @@ pub(crate) fn read_tools(tools: Vec<Tool>) -> Result<Vec<ToolSpec>, Failure> {
 pub fn clean_schema(schema: Value, tool: &str) -> Result<Value, Failure> {
     match unclean_key(&schema) {
         Some(key) => invalid(format!(
-            "the input schema of tool '{tool}' has a key with characters that are not shown: '{}'",
+            "the input schema of tool '{tool}' has a key with invisible characters: '{}'",
             text::excerpt(key, 80)
         )),
         None => Ok(clean_json(schema)),
@@ -163,7 +163,7 @@ pub(crate) fn read_content(content: Vec<WitContent>, state: &mut GuestState) -> 
                 state.count_result(json.len())?;
                 match serde_json::from_str(&json) {
                     Ok(value) => Content::Json(clean_json(value)),
-                    Err(error) => return invalid(format!("content marked json is no JSON: {error}")),
+                    Err(error) => return invalid(format!("content marked as json is not valid JSON: {error}")),
                 }
             }
             WitContent::Blob(blob) => {

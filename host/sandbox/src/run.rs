@@ -125,10 +125,10 @@ fn classify(error: wasmtime::Error, state: &GuestState, other: impl FnOnce(wasmt
         None => {}
     }
     if let Some(I32Exit(code)) = error.downcast_ref() {
-        return trap(format!("it ended itself with exit code {code}"));
+        return trap(format!("it exited with code {code}"));
     }
     if let Some(ResourceTableError::Full) = error.downcast_ref() {
-        return trap(format!("it held more than {} things of wasi:* at once", Limits::WASI_RESOURCES));
+        return trap(format!("it had more than {} wasi:* resources open at once", Limits::WASI_RESOURCES));
     }
     if let Some(full) = error.downcast_ref::<PoolConcurrencyLimitError>() {
         return Failure::Unavailable(format!("{full}; try again, or lower limits.concurrent_calls"));

@@ -303,7 +303,7 @@ impl GuestState {
     /// Returns permits and services, or the error for the guest.
     pub(crate) fn access(&self) -> Result<&Arc<CallAccess>, WitError> {
         let nothing =
-            || denied("nothing is granted to an adapter, nor while a component is asked what it is".to_owned());
+            || denied("not available to an adapter, nor to a component that is being described".to_owned());
         self.access.as_ref().ok_or_else(nothing)
     }
 

@@ -80,13 +80,13 @@ pub(crate) fn read_archive(archive: &[u8]) -> Result<BTreeMap<String, Range<usiz
             let end = start.checked_add(usize::try_from(entry.size()).ok()?)?;
             (end <= archive.len()).then_some(start..end)
         };
-        let contents = place().ok_or_else(|| invalid("it is cut short"))?;
+        let contents = place().ok_or_else(|| invalid("it is truncated"))?;
         at = contents.end.next_multiple_of(BLOCK);
         files.insert(path.to_owned(), contents);
     }
     match archive.get(at..).unwrap_or_default() {
-        end if end.len() < BLOCK => Err(invalid("it is cut short")),
-        end if end.iter().any(|byte| *byte != 0) => Err(invalid("something follows its end")),
+        end if end.len() < BLOCK => Err(invalid("it is truncated")),
+        end if end.iter().any(|byte| *byte != 0) => Err(invalid("it has data after its end")),
         _ => Ok(files),
     }
 }
@@ -130,9 +130,9 @@ mod tests {
     fn malformed_archive_is_refused() {
         let good = write_archive(&files(&[("a.md", "one"), ("b.md", "two")])).unwrap();
         let problem = |archive: &[u8]| read_archive(archive).unwrap_err().message;
-        assert!(problem(&[]).ends_with("is not a valid archive: it is cut short."));
-        assert!(problem(&good[..BLOCK + 2]).ends_with("cut short."));
-        assert!(problem(&[&good[..], &[1]].concat()).ends_with("something follows its end."));
+        assert!(problem(&[]).ends_with("is not a valid archive: it is truncated."));
+        assert!(problem(&good[..BLOCK + 2]).ends_with("truncated."));
+        assert!(problem(&[&good[..], &[1]].concat()).ends_with("it has data after its end."));
         // Each header with its contents has two blocks.
         let swapped = [&good[2 * BLOCK..4 * BLOCK], &good[..2 * BLOCK], &good[4 * BLOCK..]].concat();
         assert!(problem(&swapped).ends_with("'a.md' is not in the order of paths."));

@@ -74,8 +74,8 @@ pub fn build(found: &[FoundSkill], version: u64, rules: &SnapshotRules<'_>) -> S
         let name = skill.name.to_string();
         let alias = skill.manifest.command.as_ref().map_or("", Name::as_str);
         let message = format!(
-            "The workspace is not trusted, so '/{alias}' stays the command of the skill '{alias}'; 'patchbay trust add DIR' \
-             changes that."
+            "The workspace is not trusted, so '/{alias}' still runs the skill '{alias}'. To trust it: patchbay \
+             trust add DIR"
         );
         Diagnostic { name, code: Code::UntrustedShadow, message }
     }));
@@ -144,8 +144,8 @@ impl SnapshotBuilder<'_> {
         if let Some(lower) = lower.filter(|_| shadows && !self.rules.trusted) {
             by_root.retain(|root, _| !root.is_workspace());
             let message = format!(
-                "The workspace is not trusted, so its '{name}' does not take the place of the {lower} one; \
-                 'patchbay trust add DIR' lets it."
+                "The workspace is not trusted, so its '{name}' does not replace the {lower} one. To trust it: \
+                 patchbay trust add DIR"
             );
             self.diagnose(name.as_str(), Problem::new(Code::UntrustedShadow, message));
         }
@@ -208,8 +208,8 @@ impl SnapshotBuilder<'_> {
             let alias = skill.manifest.command.as_ref().filter(|alias| taken.contains(alias.as_str()))?;
             skill.root.is_workspace().then(|| {
                 let message = format!(
-                    "The workspace is not trusted, so its skill does not take the alias '/{alias}'; \
-                     'patchbay trust add DIR' lets it."
+                    "The workspace is not trusted, so its skill does not take the alias '/{alias}'. To trust it: \
+                     patchbay trust add DIR"
                 );
                 (skill.name.clone(), Problem::new(Code::UntrustedShadow, message))
             })
@@ -285,7 +285,7 @@ impl SnapshotBuilder<'_> {
             }
             self.shadow(&alias, root, format!("the {root} skills {}", names.join(", ")));
             let message =
-                format!("Alias '/{alias}' is claimed by {}; it works for none, '/skill NAME' does.", names.join(", "));
+                format!("Alias '/{alias}' is claimed by {}; it works for none of them. Use '/skill NAME'.", names.join(", "));
             for skill in &owners {
                 self.diagnose(skill.as_str(), Problem::new(Code::AliasAmbiguous, message.clone()));
             }
@@ -352,8 +352,8 @@ fn accept(root: Root, candidate: &Candidate, rules: &SnapshotRules<'_>) -> Resul
     if root.is_workspace() && !rules.trusted && skill.borrows_tool() {
         let tool = skill.manifest.command_tool.as_deref().unwrap_or_default();
         let message = format!(
-            "Command tool '{tool}' is another skill's. The workspace is not trusted, so its skills call only their \
-             own; 'patchbay trust add' lets them."
+            "Command tool '{tool}' belongs to another skill. The workspace is not trusted, so its skills can only \
+             call their own tools. To trust it: patchbay trust add DIR"
         );
         return Err(Problem::new(Code::CommandToolMissing, message));
     }
@@ -396,14 +396,15 @@ pub fn check_skill(root: Root, candidate: &Candidate, rules: &SnapshotRules<'_>)
 
 /// The problem of a skill of an extra root whose name the skill of `root` has.
 fn name_shadowed(root: Root, name: &Name) -> Problem {
-    Problem::new(Code::NameShadowed, format!("The {root} skill '{name}' has this name."))
+    Problem::new(Code::NameShadowed, format!("The {root} skill '{name}' already has this name."))
 }
 
 /// The problem of a package's skill whose name `owner` has.
 fn package_shadowed(candidate: &Candidate, owner: &str) -> Problem {
     let (name, package) = (&candidate.name, candidate.root_path.as_deref().unwrap_or_default());
     let message = format!(
-        "'{name}' of the package '{package}' is left out: {owner} has this name. To use both, remove the package, and add it again \
+        "'{name}' of the package '{package}' is left out: {owner} already has this name. To use both, remove the \
+         package, and add it again \
          with --rename {name}=NEW."
     );
     Problem::new(Code::NameShadowed, message)
@@ -432,12 +433,13 @@ fn check_command_tool(skill: &Skill) -> Result<(), Problem> {
     let missing = |message: String| Err(Problem::new(Code::CommandToolMissing, message));
     match &skill.manifest.command_tool {
         None if skill.manifest.invocation_mode == InvocationMode::ToolDispatch => {
-            missing("invocation_mode is tool_dispatch, and no command_tool is named.".to_owned())
+            missing("invocation_mode is tool_dispatch, but no command_tool is set.".to_owned())
         }
         Some(tool) if !tool.contains("__") && skill.tool(tool).is_none() => {
             if skill.component.is_none() {
                 return missing(format!(
-                    "Command tool '{tool}' needs a component, and the skill's folder has none (*.wasm). To build one: patchbay plugin \
+                    "Command tool '{tool}' needs a component, but the skill's folder has none (*.wasm). To build \
+                     one: patchbay plugin \
                      build DIR"
                 ));
             }

@@ -51,7 +51,7 @@ fn read(skill: &BundledSkill) -> Result<Candidate, Problem> {
     } else {
         (parse_skill_md(&name, skill.bytes), None, SKILL_MD.to_owned())
     };
-    let missing = || Problem::new(Code::MissingSkillMd, "There is no SKILL.md.");
+    let missing = || Problem::new(Code::MissingSkillMd, "SKILL.md is missing.");
     let skill_md = fresh.cached.skill_md.ok_or_else(missing)?;
     let manifest = Arc::clone(skill_md.manifest.as_ref().map_err(Problem::clone)?);
     let files = SkillFiles::new(&BTreeMap::from([(file, fresh.cached.digest)]));

@@ -32,7 +32,7 @@ enum ComponentSource {
 /// The bytes of a component or a SKILL.md are no longer available: the file was changed or removed, or cannot be read. A
 /// new discovery of the root returns the present state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("The skill changed while it was read; /reload_skills reads it again.")]
+#[error("The skill changed while it was read. To read it again: /reload_skills")]
 pub struct Changed;
 
 impl Component {

@@ -138,7 +138,7 @@ pub fn discover_one(path: &Path) -> io::Result<FoundSkill> {
         folders: BTreeMap::new(),
     };
     // A folder is left out only after an earlier one.
-    let none = || Problem::new(Code::MissingSkillMd, "There is no SKILL.md.");
+    let none = || Problem::new(Code::MissingSkillMd, "SKILL.md is missing.");
     let candidate = named.and_then(|name| match is_folder {
         true => scan.skill_folder(name, None)?.ok_or_else(none),
         false if name.ends_with(".md") => scan.command(name, &label, None),
@@ -447,7 +447,7 @@ impl RootScan<'_> {
         listed: ListedFiles,
         component: Option<Component>,
     ) -> Result<Candidate, Problem> {
-        let missing = || Problem::new(Code::MissingSkillMd, "There is no SKILL.md.");
+        let missing = || Problem::new(Code::MissingSkillMd, "SKILL.md is missing.");
         let skill_md = &**scanned.cached.skill_md.as_ref().ok_or_else(missing)?;
         self.budget.count_skill_md(skill_md.bytes)?;
         let ListedFiles { files, totals, source, skipped: mut notes, folder_id } = listed;

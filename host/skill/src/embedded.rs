@@ -40,10 +40,10 @@ pub(crate) fn embedded(bytes: &[u8]) -> Result<Embedded<'_>, Problem> {
     let (mut parser, mut at) = (Parser::new(0), 0);
     while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
         let damaged = |error: BinaryReaderError| {
-            invalid(&format!("Damaged or cut short: {}.", text::excerpt(&error.to_string(), 200)))
+            invalid(&format!("Damaged or truncated: {}.", text::excerpt(&error.to_string(), 200)))
         };
         let Chunk::Parsed { consumed, payload } = parser.parse(rest, true).map_err(damaged)? else {
-            return Err(invalid("Cut short."));
+            return Err(invalid("Truncated."));
         };
         at += consumed;
         match payload {
@@ -52,14 +52,14 @@ pub(crate) fn embedded(bytes: &[u8]) -> Result<Embedded<'_>, Problem> {
             | Payload::ComponentSection { unchecked_range: range, .. } => {
                 at = range.end;
                 if at > bytes.len() {
-                    return Err(invalid("Cut short within a nested module or component."));
+                    return Err(invalid("Truncated within a nested module or component."));
                 }
             }
             Payload::CustomSection(section) if section.name() == SECTION => {
                 let malformed =
                     |what: &str| Problem::new(Code::MalformedFrontmatter, format!("The section '{SECTION}' {what}."));
                 if section.data().len() as u64 > SKILL_MD_BYTES {
-                    return Err(malformed(&format!("is over {SKILL_MD_BYTES} bytes, the most of a SKILL.md")));
+                    return Err(malformed(&format!("is over {SKILL_MD_BYTES} bytes, the limit of a SKILL.md")));
                 }
                 let text = std::str::from_utf8(section.data()).map_err(|_| malformed("is not UTF-8"))?;
                 if found.skill_md.replace(text).is_some() {
@@ -117,7 +117,7 @@ mod tests {
         assert!(embedded_skill_md(&section(most)).unwrap().is_some());
         assert_eq!(
             embedded_skill_md(&section(most + 1)).unwrap_err().message,
-            "The section 'patchbay:skill.md' is over 262144 bytes, the most of a SKILL.md."
+            "The section 'patchbay:skill.md' is over 262144 bytes, the limit of a SKILL.md."
         );
     }
 
@@ -136,7 +136,7 @@ mod tests {
         let inner = component(&[b"x"]);
         let outer = [COMPONENT, &[4, u8::try_from(inner.len() + 1).unwrap()], &inner].concat();
         let problem = embedded_skill_md(&outer).unwrap_err();
-        assert_eq!(problem.message, "Cut short within a nested module or component.");
+        assert_eq!(problem.message, "Truncated within a nested module or component.");
     }
 
     /// The parser's message has several lines if the header is invalid. Found by fuzzing.
@@ -144,6 +144,6 @@ mod tests {
     fn parser_error_is_reported_on_one_line() {
         let problem = embedded_skill_md(b"\0asm\x05\x02\0\x01").unwrap_err();
         assert_eq!(problem.code, Code::InvalidComponent);
-        assert!(problem.message.starts_with("Damaged or cut short: ") && !problem.message.contains('\n'), "{problem}");
+        assert!(problem.message.starts_with("Damaged or truncated: ") && !problem.message.contains('\n'), "{problem}");
     }
 }

@@ -78,7 +78,7 @@ pub fn root_limit(root: Root, key: &str, limit: u64) -> Problem {
         key if key.ends_with("_s") => format!("{} s", grouped(limit)),
         _ => grouped(limit),
     };
-    let message = format!("The {root} skills are over the limit of {limit} (limits.root.{key}).");
+    let message = format!("The {root} skills exceed the limit of {limit} (limits.root.{key}).");
     Problem::new(Code::RootLimit, message)
 }
 
@@ -104,13 +104,13 @@ mod tests {
     #[test]
     fn root_limit_message_names_the_key() {
         let words = |key, limit| root_limit(Root::Workspace, key, limit).message;
-        assert_eq!(words("skills", 200), "The workspace skills are over the limit of 200 (limits.root.skills).");
+        assert_eq!(words("skills", 200), "The workspace skills exceed the limit of 200 (limits.root.skills).");
         assert_eq!(
             words("skill_md_bytes", 2 << 20),
-            "The workspace skills are over the limit of 2 MiB (limits.root.skill_md_bytes)."
+            "The workspace skills exceed the limit of 2 MiB (limits.root.skill_md_bytes)."
         );
-        assert_eq!(words("compile_s", 60), "The workspace skills are over the limit of 60 s (limits.root.compile_s).");
-        assert_eq!(words("files", 100_000), "The workspace skills are over the limit of 100,000 (limits.root.files).");
+        assert_eq!(words("compile_s", 60), "The workspace skills exceed the limit of 60 s (limits.root.compile_s).");
+        assert_eq!(words("files", 100_000), "The workspace skills exceed the limit of 100,000 (limits.root.files).");
     }
 
     #[test]

@@ -207,7 +207,8 @@ impl Listing {
             let caseless = patchbay_core::caseless(name).into_owned();
             if let Some(first) = seen.get(&caseless) {
                 let (file, first) = (text::excerpt(&file, 80), text::excerpt(first, 80));
-                self.skip(format!("'{file}' and '{first}' are one name where case or normal form does not count."));
+                self.skip(format!("'{file}' and '{first}' are one name on systems that ignore case or Unicode \
+                    normal form."));
                 continue;
             }
             seen.insert(caseless, name.to_owned());
@@ -277,7 +278,7 @@ impl Listing {
         self.totals.add(&path, metadata.len())?;
         match names::composed(&path) {
             Some(path) => drop(self.files.insert(path.into_owned(), metadata)),
-            None => self.skip(format!("The path '{}' mixes normal forms of Unicode.", text::excerpt(&path, 80))),
+            None => self.skip(format!("The path '{}' mixes Unicode normal forms.", text::excerpt(&path, 80))),
         }
         Ok(())
     }

@@ -195,7 +195,7 @@ fn manifest(mut keys: FrontmatterKeys, name: &Name, instructions: Instructions) 
         && written != name.as_str()
     {
         let message = format!(
-            "Name '{}' in SKILL.md is not '{name}', as its folder or file is called. Write 'name: {name}'.",
+            "Name '{}' in SKILL.md differs from its folder or file, '{name}'. Write 'name: {name}'.",
             text::excerpt(&written, 80)
         );
         return Err(Problem::new(Code::InvalidName, message));
@@ -207,7 +207,7 @@ fn manifest(mut keys: FrontmatterKeys, name: &Name, instructions: Instructions) 
             let other = text::excerpt(other, 80);
             return Err(malformed(format!(
                 "invocation_mode '{other}' is neither llm_orchestration nor tool_dispatch. Write 'invocation_mode: tool_dispatch' \
-                 if its command calls a tool, else leave it out."
+                 if its command calls a tool; otherwise leave it out."
             )));
         }
     };
@@ -364,7 +364,7 @@ mod tests {
             problem("---\nname: other\n---\n"),
             (
                 Code::InvalidName,
-                "Name 'other' in SKILL.md is not 'calc', as its folder or file is called. Write 'name: calc'."
+                "Name 'other' in SKILL.md differs from its folder or file, 'calc'. Write 'name: calc'."
                     .to_owned()
             )
         );
@@ -396,7 +396,7 @@ mod tests {
         );
         assert_eq!(
             problem("---\nname: calc\nsummary: [a, b]\n---\n"),
-            "Line 3: summary must be a text, such as Greets a person by name."
+            "Line 3: summary must be a string, such as Greets a person by name."
         );
         assert_eq!(
             problem("---\neligibility: linux\n---\n"),

@@ -69,7 +69,7 @@ fn check(package: &LockedPackage, skills: Vec<FoundSkill>) -> Result<Vec<FoundSk
             _ => format!("'{path}' is no longer a valid skill: [{}] {}", problem.code, problem.message),
         })?;
         if candidate.digest() != locked.digest {
-            return Err(format!("'{path}' has other files"));
+            return Err(format!("the files of '{path}' have changed"));
         }
         let name = locked.name.clone();
         let candidate = Candidate { name: name.clone(), root_path: Some(package.name.as_str().into()), ..candidate };

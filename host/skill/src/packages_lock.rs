@@ -150,7 +150,7 @@ impl PackagesLock {
     /// # Errors
     /// There are too many packages, skills or servers, a name or place is taken twice, or a path leads out of the package.
     pub fn new(mut packages: Vec<LockedPackage>) -> Result<Self, LockError> {
-        let twice = |what: &str, name: &str| Err(LockError(format!("{what} '{name}' is there twice")));
+        let twice = |what: &str, name: &str| Err(LockError(format!("{what} '{name}' occurs twice")));
         if packages.len() > PACKAGES {
             return Err(LockError(format!("it has more than {PACKAGES} packages")));
         }
@@ -268,7 +268,7 @@ impl LockedSkill {
 }
 
 fn newer(format: u32) -> LockError {
-    LockError(format!("its format is {format}, and this Patchbay reads {FORMAT}"))
+    LockError(format!("its format is {format}, but this Patchbay reads {FORMAT}"))
 }
 
 /// Returns the message of a TOML error with its line, without the quoted source.
@@ -352,7 +352,7 @@ mod tests {
             assert!(error.contains(words) && !error.contains('\n'), "{error}");
         };
         refused("", "format");
-        refused("format = 2\nmore = 1", "its format is 2, and this Patchbay reads 1");
+        refused("format = 2\nmore = 1", "its format is 2, but this Patchbay reads 1");
         refused("format = 1\n[[package]]\nname = \"../x\"", "line 3: '../x' is not a valid package name");
         refused(&"#".repeat(LOCK_BYTES as usize + 1), "larger than 4 MiB");
         let text = PackagesLock::new(vec![package("ant", 1)]).unwrap().to_text();
@@ -362,9 +362,9 @@ mod tests {
         // Not as if the package had no pinned signer.
         refused(&text.replace("order = 1", "order = 1\nsigner = \"me\""), "'me' is neither a fingerprint");
         let again = text.split_once("[[package]]").unwrap().1;
-        refused(&format!("{text}\n[[package]]{again}"), "package 'ant' is there twice");
-        refused(&text.replace("name = \"a\"", "name = \"b\""), "skill 'b' is there twice");
+        refused(&format!("{text}\n[[package]]{again}"), "package 'ant' occurs twice");
+        refused(&text.replace("name = \"a\"", "name = \"b\""), "skill 'b' occurs twice");
         let second = again.replace("\"ant\"", "\"bee\"");
-        refused(&format!("{text}\n[[package]]{second}"), "order '1' is there twice");
+        refused(&format!("{text}\n[[package]]{second}"), "order '1' occurs twice");
     }
 }

@@ -175,7 +175,7 @@ pub enum SnapshotError {
     #[error("this session was written by a newer Patchbay.")]
     Newer,
     /// The text is not JSON of a known format.
-    #[error("the stored snapshot cannot be read: {0}")]
+    #[error("cannot read the stored snapshot: {0}")]
     Form(#[from] serde_json::Error),
 }
 
@@ -280,7 +280,7 @@ impl Snapshot {
         let is_of_skill =
             |found: &&Diagnostic| found.code == Code::SkillFilesLimited && found.name == skill.name.as_str();
         let found = self.diagnostics().iter().find(is_of_skill);
-        Some(found.map_or("The skill is over a limit on files.", |found| found.message.as_str()))
+        Some(found.map_or("The skill exceeds a limit on files.", |found| found.message.as_str()))
     }
 
     /// Iterates over the aliases with the skills that claim each, sorted. An alias with several skills does not work. The name of a

@@ -26,7 +26,7 @@ const DEPTH: usize = 32;
 #[non_exhaustive]
 pub enum TarballError {
     /// It is not a `.tar.gz`, or damaged.
-    #[error("the archive cannot be read: {0}; expected a .tar.gz")]
+    #[error("cannot read the archive: {0}; expected a .tar.gz")]
     Damaged(String),
     /// Its files are too large together, or its headers are.
     #[error("the archive has more than {} MiB unpacked, the limit of a package", UNPACKED_BYTES >> 20)]
@@ -143,7 +143,7 @@ fn write(entry: &mut Entry<'_, impl Read>, to: &Path, limit: u64, raw: &[u8]) ->
     let mut file = created.map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => TarballError::Entry {
             name: shown(raw),
-            why: "occurs twice (letter case does not count everywhere)".to_owned(),
+            why: "occurs twice (some systems ignore letter case)".to_owned(),
         },
         _ => written(error),
     })?;

@@ -27,7 +27,7 @@ pub struct TokenRights {
 
 /// A string that is not a list of rights.
 #[derive(Debug, thiserror::Error)]
-#[error("unknown right '{}': use lines, answers and grants, separated by commas, or none", text::excerpt(.0, 40))]
+#[error("unknown right '{}': use none, or a comma-separated list of lines, answers and grants", text::excerpt(.0, 40))]
 pub struct TokenRightsError(String);
 
 impl FromStr for TokenRights {

@@ -307,7 +307,7 @@ fn migrate(connection: &mut Connection, path: &Path, migrations: &[&'static str]
         SchemaVersion::Inside(version) if version.get() < migrations.len() => {
             let copy = upgrade_copy::make(connection, path, version.get())?;
             let (database, copy, to) = (path.display(), copy.display(), migrations.len());
-            tracing::info!("upgrading {database} from schema {version} to {to}; {copy} is a copy from before");
+            tracing::info!("upgrading {database} from schema {version} to {to}; backup: {copy}");
         }
         _ => {}
     }

@@ -9,7 +9,7 @@ use patchbay_core::{AgentId, Code, Digest, SessionId};
 #[non_exhaustive]
 pub enum StoreError {
     /// SQLite returned an error.
-    #[error("the database refused: {0}")]
+    #[error("database error: {0}")]
     Sqlite(#[from] rusqlite::Error),
     /// The file is not a database, or cannot be opened.
     #[error("cannot use {path}: {source}")]
@@ -20,11 +20,12 @@ pub enum StoreError {
         source: rusqlite::Error,
     },
     /// A migration of the schema failed.
-    #[error("the database cannot be brought up to date: {0}")]
+    #[error("cannot upgrade the database: {0}")]
     Migration(#[from] rusqlite_migration::Error),
     /// The copy from before an upgrade could not be made, so the database was left as it is.
     #[error(
-        "{path} was not upgraded, because the copy {copy} cannot be made ({source}); free space in that folder, and start again"
+        "{path} was not upgraded: cannot create the backup {copy} ({source}). Free some space in that folder, then \
+         start again"
     )]
     UpgradeCopy {
         /// The path of the database.
@@ -36,7 +37,8 @@ pub enum StoreError {
     },
     /// A newer Patchbay wrote the database.
     #[error(
-        "{path} was written by a newer Patchbay (schema {found}, this one knows {known}); update, or set PATCHBAY_HOME to another folder"
+        "{path} was written by a newer Patchbay (schema {found}; this one reads up to {known}). Update Patchbay, or \
+         set PATCHBAY_HOME to another folder"
     )]
     Newer {
         /// The path of the database.
@@ -55,7 +57,7 @@ pub enum StoreError {
         source: io::Error,
     },
     /// The writer thread has ended.
-    #[error("the database's writer has stopped")]
+    #[error("the database writer has stopped")]
     WriterGone,
     /// The store has no session with this id.
     #[error("session '{0}' not found. To list sessions: patchbay sessions --all")]
@@ -67,7 +69,7 @@ pub enum StoreError {
     #[error("agent '{0}' is dead")]
     AgentDead(AgentId),
     /// A call of an agent that is to be killed began an effect after the change had been worked out; work it out again.
-    #[error("a tool of agent '{0}' began meanwhile; try again")]
+    #[error("agent '{0}' started a tool in the meantime; try again")]
     CallBegan(AgentId),
     /// The inbox of an agent is full.
     #[error("the inbox of agent '{agent}' is full ({limit} messages)")]
@@ -78,13 +80,13 @@ pub enum StoreError {
         limit: u32,
     },
     /// The file of a component is missing.
-    #[error("component {0} is not in the store any more; /reload_skills makes a new snapshot")]
+    #[error("component {0} is no longer in the store; to make a new snapshot: /reload_skills")]
     ComponentMissing(Digest),
     /// The bytes of a component do not have the digest in its name.
-    #[error("component {0} is damaged in the store; /reload_skills makes a new snapshot")]
+    #[error("component {0} is damaged in the store; to make a new snapshot: /reload_skills")]
     ComponentDamaged(Digest),
     /// A row cannot be read; the text names the kind of row.
-    #[error("the database holds a {0} that cannot be read")]
+    #[error("the database contains an unreadable {0}")]
     BadRow(&'static str),
 }
 

@@ -47,7 +47,8 @@ impl Generation {
     /// Called after the commit, before the caller of the write gets its result.
     pub(crate) fn end(&self) {
         if let Err(error) = self.write(self.unique()) {
-            tracing::error!("grants and blocks are read for each call, since their file cannot be written: {error}");
+            tracing::error!("reading grants and blocks for each call, because the file that announces changes \
+                cannot be written: {error}");
         }
     }
 

@@ -175,7 +175,7 @@ impl OutsideSpec {
         let size = declaration.input_schema.to_string().len();
         if size > Self::SCHEMA_BYTES {
             let limit = Self::SCHEMA_BYTES;
-            return Err(format!("The schema of tool '{name}' has {size} bytes; at most {limit} are allowed."));
+            return Err(format!("The schema of tool '{name}' has {size} bytes; the limit is {limit}."));
         }
         let schema = Schema::compile(&declaration.input_schema, patterns).map_err(|error| error.of_tool(&name))?;
         let cleaned = clean_schema(std::mem::take(&mut declaration.input_schema), &name);
@@ -359,7 +359,7 @@ mod tests {
         let error = refused(json!({"type": "object", "unevaluatedProperties": false}));
         assert!(error.starts_with("The schema of tool 'mcp__files__read' uses 'unevaluatedProperties'"), "{error}");
         let error = refused(json!({"type": "object", "title": "x".repeat(OutsideSpec::SCHEMA_BYTES)}));
-        assert!(error.contains("at most 65536 are allowed"), "{error}");
+        assert!(error.contains("the limit is 65536"), "{error}");
         let error = refused(json!({"type": "object", "properties": {"a\u{200b}": {}}}));
         assert!(error.contains("characters that are not shown"), "{error}");
     }

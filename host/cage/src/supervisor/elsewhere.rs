@@ -19,7 +19,7 @@ const TICK: Duration = Duration::from_millis(20);
 
 pub(super) fn run(order: &Order) -> Option<ProgramEnd> {
     if order.fence.as_ref().is_some_and(|fence| fence.support != crate::Support::default()) {
-        return Some(ProgramEnd::failed("this system has no fence"));
+        return Some(ProgramEnd::failed("fences are not supported on this system"));
     }
     if order.program.is_empty() {
         return Some(ProgramEnd::default());
@@ -34,7 +34,7 @@ pub(super) fn run(order: &Order) -> Option<ProgramEnd> {
     command.stdin(Stdio::null()).stderr(errors).process_group(0);
     let mut child = match command.spawn() {
         Ok(child) => child,
-        Err(error) => return Some(ProgramEnd::failed(format!("'{}' cannot be run: {error}", order.program))),
+        Err(error) => return Some(ProgramEnd::failed(format!("cannot run '{}': {error}", order.program))),
     };
     let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let tick = Timespec { tv_sec: 0, tv_nsec: TICK.subsec_nanos().into() };

@@ -42,21 +42,21 @@ fn configuration_errors_name_the_position() {
     for (text, words) in [
         ("[a]", "missing field `origin`"),
         ("[a]\norigin = \"https://a.org/v1\"", "an origin has neither path nor query"),
-        ("[a]\norigin = \"https://u:p@a.org\"", "it holds a user name or a password"),
+        ("[a]\norigin = \"https://u:p@a.org\"", "it contains a user name or a password"),
         ("[a]\norigin = \"ftp://a.org\"", "its scheme is 'ftp'"),
         ("[a]\norigin = \"a.org\"", "relative URL without a base"),
-        ("[a]\norigin = \"http://a.org\"", "http://a.org would get the secret without encryption"),
-        ("[a]\norigin = \"http://10.0.0.1\"", "http://10.0.0.1 would get the secret without encryption"),
-        ("[a]\norigin = \"https://a.org\"\nenv = \"\"", "not the name of an environment variable"),
-        ("[a]\norigin = \"https://a.org\"\nenv = \"sk-123456789\"", "not the name of an environment variable"),
-        ("[a]\norigin = \"https://a.org\"\nenv = [\"A\", \"sk-123456789\"]", "not the name of an environment variable"),
+        ("[a]\norigin = \"http://a.org\"", "http://a.org would receive the secret unencrypted"),
+        ("[a]\norigin = \"http://10.0.0.1\"", "http://10.0.0.1 would receive the secret unencrypted"),
+        ("[a]\norigin = \"https://a.org\"\nenv = \"\"", "invalid name of an environment variable"),
+        ("[a]\norigin = \"https://a.org\"\nenv = \"sk-123456789\"", "invalid name of an environment variable"),
+        ("[a]\norigin = \"https://a.org\"\nenv = [\"A\", \"sk-123456789\"]", "invalid name of an environment variable"),
         ("[a]\norigin = \"https://a.org\"\nenv = \"A\"\nkey_command = [\"b\"]", "set `env` or `key_command`, not both"),
         (
             "[a]\norigin = \"https://a.org\"\nkey_command = [\"bin/b\"]",
             "a name without '/', which is looked up in PATH",
         ),
         ("[a]\norigin = \"https://a.org\"\ntoken = \"x\"", "unknown field `token`"),
-        ("[a]\norigin = \"https://a.org\"\nheader = \"sk 12345\"", "this is not the name of a header"),
+        ("[a]\norigin = \"https://a.org\"\nheader = \"sk 12345\"", "invalid header name"),
         ("[a]\norigin = \"https://a.org\"\nheader = \"Host\"", "the header 'host' is set by the host"),
         ("[a]\norigin = \"https://a.org\"\nquery = \"\"", "has 1 to 64 ASCII characters"),
         ("[a]\norigin = \"https://a.org\"\nquery = \"a\"\nheader = \"b\"", "set `header` or `query`, not both"),
@@ -89,7 +89,7 @@ async fn credential_is_bound_to_its_origin() {
     assert_eq!(unbound.kind(), "not-found");
     assert_eq!(
         unbound.to_string(),
-        "there is no credential 'c': config.toml needs a table [credentials.c] with the origin that it is for"
+        "credential 'c' not found: add a table [credentials.c] with its origin to config.toml"
     );
     assert!(!format!("{credentials:?} {credential:?}").contains("sk-"));
 }
@@ -98,9 +98,9 @@ async fn credential_is_bound_to_its_origin() {
 fn secret_placement_is_a_header_or_configured() {
     let header = |name: &str| Placement::Header { name: name.to_owned(), prefix: "Bearer ".to_owned() };
     let query = |name: &str| Placement::Query(name.to_owned());
-    let refused = |what: &str, how: &str| Err(format!("credential 'x' may not go into {what}; {how}"));
+    let refused = |what: &str, how: &str| Err(format!("credential 'x' may not be sent in {what}; {how}"));
     let only =
-        |what: &str, allowed: &str| refused(what, &format!("[credentials.x] of config.toml allows {allowed} only"));
+        |what: &str, allowed: &str| refused(what, &format!("[credentials.x] of config.toml only allows {allowed}"));
     let unset = refused("the query", "to allow it, write query = \"key\" in [credentials.x] of config.toml");
     let (key, token) = ("query = \"key\"", "header = \"private-token\"");
     for (place, placement, expected) in [
@@ -108,11 +108,11 @@ fn secret_placement_is_a_header_or_configured() {
         ("", header("x-anything"), Ok(())),
         ("", query("key"), unset),
         (key, query("key"), Ok(())),
-        (key, query("Key"), only("the query's 'Key'", "the query's 'key'")),
-        (key, header("a"), only("the header 'a'", "the query's 'key'")),
+        (key, query("Key"), only("the query parameter 'Key'", "the query parameter 'key'")),
+        (key, header("a"), only("the header 'a'", "the query parameter 'key'")),
         (token, header("Private-Token"), Ok(())),
         (token, header("authorization"), only("the header 'authorization'", "the header 'private-token'")),
-        (token, query("key"), only("the query's 'key'", "the header 'private-token'")),
+        (token, query("key"), only("the query parameter 'key'", "the header 'private-token'")),
     ] {
         let table = table(&format!("[x]\norigin = \"https://a.org\"\n{place}")).unwrap();
         let found = table["x"].check(&name("x"), &placement).map_err(|error| error.to_string());

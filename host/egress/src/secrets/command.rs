@@ -62,7 +62,7 @@ pub enum KeyCommandFailure {
     #[error("signal {0}")]
     Signal(i32),
     /// PATH has no such program.
-    #[error("no absolute folder of PATH has this program")]
+    #[error("no absolute folder in PATH has this program")]
     NotFound,
     /// It cannot be started: the error of the system.
     #[error("it cannot be started: {0}")]
@@ -82,7 +82,7 @@ pub enum KeyCommandFailure {
     )]
     Form,
     /// Its output cannot be used as a key.
-    #[error("its key does not have from {least} to {most} printable ASCII characters", least = Secret::SHORTEST, most = Secret::LONGEST)]
+    #[error("its key must have {least} to {most} printable ASCII characters", least = Secret::SHORTEST, most = Secret::LONGEST)]
     Key,
 }
 

@@ -135,7 +135,7 @@ impl CredentialsFile {
             return None;
         }
         let path = self.path.display();
-        Some(format!("others may read {path}, which holds secrets; to close it: chmod 600 '{path}'"))
+        Some(format!("other users can read {path}, which contains secrets. To fix it: chmod 600 '{path}'"))
     }
 }
 

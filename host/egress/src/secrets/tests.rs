@@ -54,8 +54,8 @@ fn environment_takes_precedence_over_the_file() {
     let short = get("a", "SHORT").unwrap_err();
     assert_eq!(
         short.to_string(),
-        "the secret of credential 'a' in the environment variable SHORT cannot be used: a secret has from 8 to 4096 characters; \
-         this one has 4"
+        "the secret of credential 'a' in the environment variable SHORT cannot be used: a secret must have 8 to \
+         4096 characters; this one has 4"
     );
     #[cfg(unix)]
     assert!(matches!(get("a", "BYTES"), Err(CredentialError::Unusable { source: SecretError::Characters, .. })));
@@ -179,7 +179,7 @@ fn invalid_entry_affects_no_other_entry() {
     assert!(matches!(secrets.stored(&secret("g", "UNSET")), Err(CredentialError::NoSecret { .. })));
     for bad in ["b", "c", "d", "e", "f"] {
         let error = secrets.stored(&secret(bad, "UNSET")).unwrap_err();
-        let words = format!("the entry '{bad}' holds no key; write \"{bad}\": {{\"api_key\": \"…\"}}");
+        let words = format!("the entry '{bad}' has no key; write \"{bad}\": {{\"api_key\": \"…\"}}");
         assert_eq!(error.to_string(), format!("{}: {words}", home.path().join("credentials.json").display()));
         assert_eq!(error.for_plugin(), format!("credentials.json: {words}"));
         assert!(!format!("{error:?}").contains("sk-"), "{error:?}");
@@ -194,8 +194,8 @@ fn unreadable_file_is_an_error() {
     let file = home.path().join("credentials.json");
     fs::create_dir(&file).unwrap();
     let error = Secrets::with_environment(home.path(), environment).stored(&secret("a", "UNSET")).unwrap_err();
-    assert_eq!(error.to_string(), format!("{} cannot be read: it is not a regular file", file.display()));
-    assert_eq!(error.for_plugin(), "credentials.json cannot be read: it is not a regular file");
+    assert_eq!(error.to_string(), format!("cannot read {}: it is not a regular file", file.display()));
+    assert_eq!(error.for_plugin(), "cannot read credentials.json: it is not a regular file");
     fs::remove_dir(&file).unwrap();
     fs::write(&file, vec![b' '; (1 << 20) + 1]).unwrap();
     let error = Secrets::with_environment(home.path(), environment).stored(&secret("a", "UNSET")).unwrap_err();
@@ -211,7 +211,7 @@ fn file_readable_by_others_is_warned_of_once() {
         fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
         let secrets = Secrets::with_environment(home.path(), environment);
         let warning = || secrets.file.warning(&File::open(&path).unwrap());
-        let words = format!("others may read {0}, which holds secrets; to close it: chmod 600 '{0}'", path.display());
+        let words = format!("other users can read {0}, which contains secrets. To fix it: chmod 600 '{0}'", path.display());
         assert_eq!(warning(), open.then_some(words), "{mode:o}");
         assert_eq!(warning(), None, "{mode:o}");
     }

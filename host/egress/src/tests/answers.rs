@@ -1,4 +1,4 @@
-//! Heads and bodies of answers, encoded, damaged or cut short.
+//! Heads and bodies of answers, encoded, damaged or truncated.
 
 use std::sync::{Arc, Mutex};
 

@@ -189,7 +189,7 @@ async fn response_occupies_its_slot_until_it_ends() {
     let egress = egress(limits);
     let mut first = egress.open(get(&server.url("/"))).await.unwrap();
     let error = egress.open(get(&server.url("/"))).await.unwrap_err();
-    assert!(error.to_string().starts_with("the wait for other requests to end took longer than 10000 ms"), "{error}");
+    assert!(error.to_string().starts_with("waiting for other requests took longer than 10000 ms"), "{error}");
     // Another owner has places of its own.
     let other = Request { owner: "other".to_owned(), ..get(&server.url("/")) };
     assert_eq!(egress.send(other).await.unwrap().body, b"hello");

@@ -149,7 +149,7 @@ async fn name_without_an_address_is_an_error() {
         let target = Target::parse("https://nowhere.example/").unwrap().allow(rule("*")).unwrap();
         let error = egress.send(Request::get("test", target)).await.unwrap_err();
         assert!(matches!(error, EgressError::Resolve { .. }), "{error}");
-        assert!(error.to_string().starts_with("the name 'nowhere.example' cannot be looked up: "), "{error}");
+        assert!(error.to_string().starts_with("cannot resolve 'nowhere.example': "), "{error}");
     }
 }
 

@@ -501,7 +501,7 @@ mod tests {
     #[test]
     fn invalid_secret_is_refused_without_its_value() {
         let error = given_of(&[("X-Token", "abcdefgh\n")]).unwrap_err();
-        assert!(error.starts_with("the header 'X-Token': a secret is of printable ASCII characters"), "{error}");
+        assert!(error.starts_with("the header 'X-Token': a secret must be printable ASCII"), "{error}");
         assert!(!error.contains("abcdefgh"), "{error}");
     }
 }

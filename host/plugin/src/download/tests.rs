@@ -76,7 +76,7 @@ async fn only_public_addresses_and_the_named_server_are_asked() {
         ("http://example.com/x.wasm", "http://example.com is not encrypted: packages come by https, or by http from"),
         ("https://10.0.0.1/x.wasm", "'10.0.0.1' is a private address: packages come from public addresses, or from"),
         ("https://169.254.169.254/", "'169.254.169.254' is a link-local address, where clouds serve their metadata:"),
-        ("https://me:secret@example.com/", "invalid address: it holds a user name or a password"),
+        ("https://me:secret@example.com/", "invalid address: it contains a user name or a password"),
         ("ftp://example.com/", "invalid address: its scheme is 'ftp'"),
         ("example.com", "invalid address: "),
     ] {

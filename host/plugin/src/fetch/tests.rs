@@ -102,7 +102,7 @@ fn addresses_are_told_apart() {
     );
     assert_eq!(
         error("https://a:b@example.com/x.wasm"),
-        "invalid URL: it holds a user name or a password; a secret belongs into a credential"
+        "invalid URL: it contains a user name or a password; use a credential for secrets"
     );
     assert_eq!(
         error("acme/greet"),

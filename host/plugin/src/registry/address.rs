@@ -211,7 +211,7 @@ mod tests {
             ),
             ("oci://ghcr.io", "'oci://ghcr.io' is not the address of a package; write oci://HOST/PATH:VERSION"),
             ("oci://docker.io/acme/greet:1.0.0", "invalid registry 'docker.io': its registry is registry-1.docker.io"),
-            ("oci://me:pw@ghcr.io/x:1.0.0", "invalid registry 'me:pw@ghcr.io': it holds a user name or a password"),
+            ("oci://me:pw@ghcr.io/x:1.0.0", "invalid registry 'me:pw@ghcr.io': it contains a user name or a password"),
             ("oci://ghcr.io/Acme/Greet:1.0.0", "invalid repository 'Acme/Greet': use lower-case letters"),
             ("oci://ghcr.io/../x:1.0.0", "invalid repository '../x'"),
             ("oci://ghcr.io/a//b:1.0.0", "invalid repository 'a//b'"),
@@ -235,7 +235,7 @@ mod tests {
             ("oci://ghcr.io/acme/greet:1.2.0+build", "the tag '1.2.0+build' is not a version"),
             (
                 "oci://ghcr.io/acme/greet@sha512:00",
-                "'sha512:00' is not a digest: it reads sha256: and 64 hexadecimal digits",
+                "'sha512:00' is not a digest: write sha256: and 64 hexadecimal digits",
             ),
         ] {
             let error = written.parse::<RegistryAddress>().unwrap_err().to_string();

@@ -88,7 +88,7 @@ impl<'a> Attempt<'a> {
                     self.check.forward(event, self.target.limits, &self.keys.scrub, self.sink)?;
                 }
                 Action::Finish(_) | Action::Fail(_) if !last => {
-                    return Err(Violation::of_contract("wanted more after it had ended").into());
+                    return Err(Violation::of_contract("continued after it had ended").into());
                 }
                 Action::Finish(mut finish) => {
                     self.check.finish()?;

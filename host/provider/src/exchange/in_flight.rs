@@ -100,13 +100,13 @@ impl<'a> InFlight<'a> {
     pub(super) fn check(&self) -> Result<(), Violation> {
         match (&self.pending, self.timer) {
             (None, None) => {
-                let what = "stopped half-way: it neither sent a request, nor waited, nor ended, with nothing in flight";
+                let what = "stopped halfway: it neither sent a request, nor waited, nor ended, with nothing in flight";
                 Err(Violation::of_contract(what))
             }
             // Nothing else can arrive, and the timer ends after the attempt does.
             (None, Some(timer)) if timer > self.until => {
                 let ms = self.target.limits.total_ms;
-                Err(Violation::of_limit(format!("waits for longer than the {ms} ms of 'exchange.total_ms' allow")))
+                Err(Violation::of_limit(format!("waits for longer than {ms} ms, the limit 'exchange.total_ms'")))
             }
             _ => Ok(()),
         }

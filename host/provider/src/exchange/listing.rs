@@ -59,7 +59,7 @@ pub(crate) async fn list(context: &ExchangeContext, route: &Route, validator: Op
     let read = || tokio::time::timeout_at(until, Keys::read(&target));
     let late = || {
         let reporter = Reporter { target: &target, scrub: &Scrub::default() };
-        let error = reporter.failed(FailureKind::Timeout, format!("the key was not there within {TOTAL_MS} ms"));
+        let error = reporter.failed(FailureKind::Timeout, format!("no key within {TOTAL_MS} ms"));
         Some(ListingResult { listed: Listed::default(), end: Err(error) })
     };
     let Ok(keys) = read().await else { return late() };
@@ -141,7 +141,7 @@ fn act(
             Action::Wait(time) => flight.wait(time),
             Action::Emit(event) => listed.add(event, keys)?,
             Action::Finish(_) | Action::Fail(_) if actions.len() > 0 => {
-                return Err(Violation::of_contract("wanted more after it had ended").into());
+                return Err(Violation::of_contract("continued after it had ended").into());
             }
             Action::Finish(end) => return Ok(Some(end)),
             Action::Fail(failure) => return Err(AttemptStop::Adapter(failure)),

@@ -131,13 +131,13 @@ fn transport_failed(loss: Loss, limits: &ExchangeLimits) -> Result<Input, Attemp
         Loss::FirstByte => {
             let ms = limits.first_byte_ms;
             let message =
-                format!("the first byte of the answer took longer than {ms} ms, the limit 'exchange.first_byte_ms'");
+                format!("the first byte of the response took longer than {ms} ms, the limit 'exchange.first_byte_ms'");
             return failed(TransportKind::Timeout, message);
         }
         Loss::Idle => {
             let ms = limits.idle_ms;
             let message =
-                format!("the next piece of the answer took longer than {ms} ms, the limit 'exchange.idle_ms'");
+                format!("the next part of the response took longer than {ms} ms, the limit 'exchange.idle_ms'");
             return failed(TransportKind::Timeout, message);
         }
         Loss::Egress(error) => error,
@@ -156,7 +156,7 @@ fn transport_failed(loss: Loss, limits: &ExchangeLimits) -> Result<Input, Attemp
         EgressError::Truncated { .. } => failed(TransportKind::Reset, error.to_string()),
         EgressError::Protocol { .. } | EgressError::Encoding { .. } => failed(TransportKind::Failed, error.to_string()),
         EgressError::HeadTooLarge { headers, bytes } => {
-            let message = format!("the answer's headers are more than {headers}, or over {bytes} bytes");
+            let message = format!("the response has more than {headers} headers, or over {bytes} bytes of them");
             failed(TransportKind::TooLarge, message)
         }
         EgressError::TooLarge { what, key, limit } => match key {
@@ -179,7 +179,7 @@ fn transport_failed(loss: Loss, limits: &ExchangeLimits) -> Result<Input, Attemp
 
 /// Returns the message for an answer over the limit.
 pub(super) fn too_large(limits: &ExchangeLimits) -> String {
-    format!("the answer is over {} bytes, the limit 'exchange.answer_bytes'", limits.answer_bytes)
+    format!("the response is over {} bytes, the limit 'exchange.answer_bytes'", limits.answer_bytes)
 }
 
 fn unsendable(why: impl std::fmt::Display) -> Violation {

@@ -98,7 +98,8 @@ impl Reporter<'_> {
         let AdapterFailure { kind, message, http_status, code, retry } = failure;
         let mut message = self.scrub.clean(message);
         if message.is_empty() {
-            message = http_status.map_or_else(|| "it failed".to_owned(), |status| format!("it answered {status}"));
+            message = http_status.map_or_else(|| "it failed".to_owned(), |status| format!("it responded with status \
+                {status}"));
         }
         // The operator must see which limit it was, even if the adapter's message does not say so.
         if let Some(lost) = progress.lost.filter(|lost| !message.contains(lost.message.as_str())) {
@@ -175,7 +176,8 @@ impl Reporter<'_> {
                 "'{host}' is {address}, {what}, which it may not reach; private addresses need allow_private = true in [providers.{provider}]"
             ),
             EgressError::PlainHttp { origin } => format!(
-                "{origin} would be asked without encryption. Use https; for a private address, set allow_private = true in [providers.{provider}]"
+                "refusing to send an unencrypted request to {origin}. Use https; for a private address, set \
+                 allow_private = true in [providers.{provider}]"
             ),
             error => self.scrub.clean(error.to_string()),
         }

@@ -29,13 +29,13 @@ pub(super) fn build<'b>(
     let AdapterRequest { method, path_and_query, headers, auth, body } = scrubbed(request, &keys.scrub);
     let Some(base) = target.base else {
         let provider = target.provider;
-        let what = format!("made a request, and there is no base URL: set origin in [providers.{provider}]");
+        let what = format!("made a request, but has no base URL: set origin in [providers.{provider}]");
         return Err(Violation::of_contract(what).into());
     };
     let url = join(base, &path_and_query).map_err(|error| match error {
         JoinError::Path(error) => {
             let path = text::excerpt(&path_and_query, 80);
-            AttemptStop::from(Violation::of_contract(format!("asked for the path '{path}', which {error}")))
+            AttemptStop::from(Violation::of_contract(format!("requested the path '{path}', which {error}")))
         }
         JoinError::Base(error) => AttemptStop::Refused(error),
     })?;
@@ -68,7 +68,7 @@ fn place(target: &RequestTarget<'_>, base: &Base, auth: Vec<Auth>, keys: &Keys) 
     }
     if let Some(other) = auth.iter().find(|auth| auth.credential != credential.id) {
         let (other, own) = (text::excerpt(&other.credential, 40), &credential.id);
-        return Err(Violation::of_contract(format!("asked for the credential '{other}'; its own is '{own}'")).into());
+        return Err(Violation::of_contract(format!("requested the credential '{other}'; its own is '{own}'")).into());
     }
     if auth.is_empty() {
         return Ok(Vec::new());
@@ -130,7 +130,8 @@ fn assemble<'b>(
             BodyPiece::Bytes(bytes) => bytes.len(),
             BodyPiece::BlobBase64(id) => {
                 let blob = blob(*id)
-                    .ok_or_else(|| Violation::of_contract(format!("put blob {id} into a body; there is none")))?;
+                    .ok_or_else(|| Violation::of_contract(format!("put blob {id} into a body, but it does not \
+                        exist")))?;
                 base64::encoded_len(blob.data.len(), true).unwrap_or(usize::MAX)
             }
         });

@@ -55,7 +55,7 @@ impl StreamCheck {
         self.bytes = self.bytes.saturating_add(size(&event));
         let most = limits.answer_bytes;
         if self.bytes > most {
-            let what = format!("told more than {most} bytes, the limit 'exchange.answer_bytes'");
+            let what = format!("emitted more than {most} bytes, the limit 'exchange.answer_bytes'");
             return Err(Violation::of_limit(what));
         }
         if let StreamEvent::BlockDelta { text, .. } = &event {
@@ -121,7 +121,7 @@ impl StreamCheck {
     fn start(&mut self, index: u32, kind: &BlockKind) -> Result<(), Violation> {
         if index != self.next {
             let next = self.next;
-            return Err(Violation::of_contract(format!("started block {index} where block {next} is next")));
+            return Err(Violation::of_contract(format!("started block {index}, but the next block is {next}")));
         }
         if self.open.len() >= Self::MAX_OPEN {
             return Err(Violation::of_contract(format!("had more than {} blocks open at once", Self::MAX_OPEN)));

@@ -257,7 +257,7 @@ impl Providers {
         let registry = self.registry().await;
         let entry = registry.get(provider.as_str())?;
         let facts = self.facts(entry, &*self.catalogue_or_empty().await, model).await.unwrap_or_else(|error| {
-            tracing::warn!("what is known of the model '{model}' could not be asked: {error}");
+            tracing::warn!("cannot ask the adapter about the model '{model}': {error}");
             ModelFacts::default()
         });
         Some(ModelInfo {
@@ -289,7 +289,7 @@ impl Providers {
             }
             // It may have ended since its end was stored. Another origin may have another reason, which is shown.
             let absent = absent(&entry, &catalogue, &choice.model);
-            match describe_end(&facts.lifecycle(), absent, "was announced to end") {
+            match describe_end(&facts.lifecycle(), absent, "is scheduled to be shut down") {
                 Some(end) => ModelError::Ended { failure: error.to_string(), end }.into(),
                 None => error.into(),
             }
@@ -417,7 +417,7 @@ fn shared(registry: &Registry, catalogue: &Catalogue, text: &str) -> String {
             let entry = registry.get(name);
             entry.is_some_and(|entry| readings(text).all(|(id, _)| catalogue.facts(entry, id).is_none()))
         };
-        let hint = |name| format!("\n\n'{name}' has listed this name at another origin; name it: {name}:{model}");
+        let hint = |name| format!("\n\n'{name}' listed this name at another origin. To choose it: {name}:{model}");
         return claimants.into_iter().find(moved).map(hint).unwrap_or_default();
     }
     let exists = |name: &Name| !matches!(registry.find(name), Err(ModelError::Gone(_)));
@@ -435,7 +435,7 @@ fn shared(registry: &Registry, catalogue: &Catalogue, text: &str) -> String {
         line += &format!(" Name one: {}.", choices.join(" or "));
     }
     for name in removed {
-        line += &format!(" '{name}' is no provider any more; to free its names: patchbay provider forget {name}");
+        line += &format!(" '{name}' is no longer a provider. To free its names: patchbay provider forget {name}");
     }
     line
 }
@@ -451,7 +451,8 @@ fn yielded(registry: &Registry, text: &str) -> String {
     match owner.parse().is_ok_and(|owner| matches!(registry.find(&owner), Err(ModelError::Gone(_)))) {
         false => format!("\n\nThe prefix '{own}' belongs to provider '{owner}'. {name}"),
         true => format!(
-            "\n\nThe prefix '{own}' belongs to '{owner}', which is no provider any more. {name}. To free the prefix: patchbay \
+            "\n\nThe prefix '{own}' belongs to '{owner}', which is no longer a provider. {name}. To free the \
+             prefix: patchbay \
              provider forget {owner}"
         ),
     }
@@ -492,7 +493,7 @@ fn describe_end(lifecycle: &Lifecycle, absent: Option<String>, ends: &str) -> Op
         (LifecycleStatus::Active, Some(_)) if on.is_empty() => None,
         (LifecycleStatus::Deprecated, None) if on.is_empty() => Some(format!("{subject} is deprecated")),
         (LifecycleStatus::Deprecated, None) => Some(format!("{subject} {ends}{on}")),
-        (_, Some(_)) => Some(format!("{subject} was announced to end{on}")),
+        (_, Some(_)) => Some(format!("{subject} is scheduled to be shut down{on}")),
     };
     let successor = successor.as_ref().map(|successor| format!("Its successor is {successor}"));
     Some([absent, announced, successor].into_iter().flatten().collect::<Vec<_>>().join(". "))
@@ -544,9 +545,9 @@ mod tests {
         for (lifecycle, is_gone, expected) in [
             (all.clone(), false, "This model ends on 2026-11-30. Its successor is new-1"),
             (lifecycle(Deprecated, None, None), false, "This model is deprecated"),
-            (all, true, ". It was announced to end on 2026-11-30. Its successor is new-1"),
-            (lifecycle(Active, Some("2026-11-30"), None), true, ". It was announced to end on 2026-11-30"),
-            (lifecycle(Deprecated, None, None), true, ". It was announced to end"),
+            (all, true, ". It is scheduled to be shut down on 2026-11-30. Its successor is new-1"),
+            (lifecycle(Active, Some("2026-11-30"), None), true, ". It is scheduled to be shut down on 2026-11-30"),
+            (lifecycle(Deprecated, None, None), true, ". It is scheduled to be shut down"),
             (lifecycle(Active, None, Some("new-1")), true, ". Its successor is new-1"),
             (lifecycle(Active, None, None), true, ""),
             (

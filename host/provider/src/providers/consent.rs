@@ -36,7 +36,7 @@ impl Consents {
         }
         match self.allowances.get(entry.name.as_str()) {
             Some(allowed) if *allowed == entry.requested() => Readiness::Ready,
-            Some(_) => Readiness::Pending("it asks for something else than it was allowed.".to_owned()),
+            Some(_) => Readiness::Pending("it now asks for something that you have not allowed.".to_owned()),
             None => Readiness::Pending("you have not allowed it yet.".to_owned()),
         }
     }
@@ -102,7 +102,7 @@ impl Providers {
             Ok::<_, StoreError>(StoredClaims { prefixes, allowances: self.store.allowances().await? })
         };
         read.await.unwrap_or_else(|error| {
-            tracing::error!("who has which model prefix cannot be read: {error}");
+            tracing::error!("cannot read the owners of model prefixes: {error}");
             StoredClaims::default()
         })
     }

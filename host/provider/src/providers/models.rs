@@ -107,7 +107,7 @@ impl Providers {
         let consents = match self.consents().await {
             Ok(consents) => consents,
             Err(error) => {
-                tracing::warn!("no models are listed: {error}");
+                tracing::warn!("cannot list models: {error}");
                 return Vec::new();
             }
         };
@@ -159,6 +159,6 @@ pub(super) fn unlisted(entry: &Entry, catalogue: &Catalogue, model: &str) -> Opt
     }
     let (name, model) = (status::display_name(entry), text::excerpt(model, 80));
     Some(format!(
-        "No list of models from {name} has '{model}'. Check its name; /providers refresh asks for newer models"
+        "{name} does not list a model '{model}'. Check its name; to look for newer models: /providers refresh"
     ))
 }

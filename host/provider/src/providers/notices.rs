@@ -33,8 +33,8 @@ pub(super) fn changes(before: &Registry, after: &Registry, consents: &Result<Con
         if before.found.invalid.get(file) != Some(why) {
             let has_earlier_version =
                 after.get(file.trim_end_matches(".wasm")).is_some_and(|entry| entry.source == EntrySource::File);
-            let what = if has_earlier_version { "cannot be used" } else { "is no provider" };
-            notices.push(format!("The file '{file}' {what}, and changes nothing: {why}"));
+            let what = if has_earlier_version { "cannot be used" } else { "is not a provider" };
+            notices.push(format!("The file '{file}' {what}, and is ignored: {why}"));
         }
     }
     notices

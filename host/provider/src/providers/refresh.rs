@@ -72,7 +72,7 @@ impl Providers {
     /// As [`Providers::catalogue`], for uses that go on without the listed models.
     pub(crate) async fn catalogue_or_empty(&self) -> Arc<Catalogue> {
         self.catalogue().await.unwrap_or_else(|error| {
-            tracing::error!("the listed models cannot be read: {error}");
+            tracing::error!("cannot read the listed models: {error}");
             Arc::default()
         })
     }
@@ -127,7 +127,7 @@ impl Providers {
             return Ok(None);
         }
         if !self.has_key(entry) {
-            return Ok(report("not asked: no key".to_owned(), false));
+            return Ok(report("skipped: no key".to_owned(), false));
         }
         let claimed =
             self.store.claim_listing(provider.to_string(), base_url.clone(), entry.adapter.digest, at_once).await?;
@@ -180,7 +180,7 @@ impl Providers {
             return;
         }
         if let Err(error) = self.store.note_used_catalogue(entry.name.to_string(), base_url).await {
-            tracing::warn!("that provider '{}' is used could not be stored: {error}", entry.name);
+            tracing::warn!("cannot store that provider '{}' is used: {error}", entry.name);
         }
     }
 
@@ -196,7 +196,7 @@ impl Providers {
             match self.refresh_one(&entry, false).await {
                 Ok(Some(refreshed)) => tracing::debug!("{}: {}", refreshed.provider, refreshed.text),
                 Ok(None) => {}
-                Err(error) => tracing::warn!("the models of '{}' could not be listed: {error}", entry.name),
+                Err(error) => tracing::warn!("cannot list the models of '{}': {error}", entry.name),
             }
         }
         Ok(())
@@ -232,7 +232,7 @@ async fn refresh_when_due(providers: Weak<Providers>) {
     loop {
         let Some(providers) = providers.upgrade() else { return };
         if let Err(error) = providers.refresh_due().await {
-            tracing::warn!("the lists of models could not be refreshed: {error}");
+            tracing::warn!("cannot refresh the lists of models: {error}");
         }
         drop(providers);
         tokio::time::sleep(LOOK).await;
@@ -260,7 +260,7 @@ fn in_words(change: ListingChange, unchanged: bool, left_out: usize, warnings: &
         (_, new, gone) => format!("{models} ({} new, {} gone)", text::with_commas(new), text::with_commas(gone)),
     };
     if left_out > 0 {
-        words += &format!("; {left_out} left out, because of an invalid id or invalid facts");
+        words += &format!("; {left_out} left out, because their ids or facts are invalid");
     }
     for warning in warnings {
         words += &format!("; {warning}");

@@ -64,7 +64,7 @@ impl Providers {
         let settings = match (self.settings)() {
             Ok(settings) => settings,
             Err(why) => {
-                let kept = if last.is_some() { "what it said before holds" } else { "nothing of it is used" };
+                let kept = if last.is_some() { "its previous version stays in effect" } else { "none of it is used" };
                 let notice = format!("config.toml cannot be used, and {kept}: {why}");
                 tracing::error!("{notice}");
                 self.notify(notice);
@@ -81,7 +81,7 @@ impl Providers {
         let consents = match self.consents().await {
             Ok(consents) => consents,
             Err(error) => {
-                tracing::error!("which providers may be asked cannot be read: {error}");
+                tracing::error!("cannot read which providers are allowed: {error}");
                 return false;
             }
         };
@@ -97,7 +97,7 @@ impl Providers {
                 Ok(None) => {}
                 // Bundled adapters own their prefixes, whatever the store contains.
                 Ok(Some(_)) => too_late |= entry.source != EntrySource::Bundled,
-                Err(error) => tracing::error!("the prefixes of '{}' could not be kept: {error}", entry.name),
+                Err(error) => tracing::error!("cannot store the prefixes of '{}': {error}", entry.name),
             }
         }
         too_late

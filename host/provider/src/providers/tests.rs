@@ -194,7 +194,7 @@ async fn invalid_route_and_default_model_are_reported() {
     for text in ["work-1", "work:any"] {
         let (code, words) = resolved(&process, text).await.unwrap_err();
         assert_eq!(code, Code::ProviderUnusable, "{text}");
-        assert!(words.contains("there is no adapter 'missing', which [providers.work]"), "{words}");
+        assert!(words.contains("adapter 'missing' of [providers.work] in config.toml not found"), "{words}");
     }
     let shown = status(&process, "work").await;
     assert_eq!((shown.state, shown.source), (ProviderState::Refused, ProviderSource::Config));
@@ -218,7 +218,7 @@ async fn key_is_searched_only_for_allowed_providers() {
     let process = home.process();
     let shown = status(&process, "zed").await;
     assert!(!shown.credential && shown.credential_problem.is_none());
-    assert!(crate::render(&[shown]).contains("ZED_KEY, not looked for"));
+    assert!(crate::render(&[shown]).contains("ZED_KEY, not checked"));
     allow(&process, "zed").await;
     assert!(status(&process, "zed").await.credential);
 }
@@ -301,9 +301,9 @@ async fn invalid_version_is_reported_and_the_good_one_kept() {
     process.reload().await;
     let why = "its prefix 'table-x' is refused, because the prefix 'table-' belongs to provider 'table'";
     let told = [notices.recv().await.unwrap(), notices.recv().await.unwrap()];
-    assert!(told[0].starts_with("The file 'broken.wasm' is no provider, and changes nothing: "), "{told:?}");
+    assert!(told[0].starts_with("The file 'broken.wasm' is not a provider, and is ignored: "), "{told:?}");
     assert!(
-        told[1].starts_with(&format!("The file 'zed.wasm' cannot be used, and changes nothing: {why}")),
+        told[1].starts_with(&format!("The file 'zed.wasm' cannot be used, and is ignored: {why}")),
         "{told:?}"
     );
     assert_eq!(resolved(&process, "zed-1").await.as_deref(), Ok("zed/zed-1/default"));

@@ -124,8 +124,8 @@ pub(super) fn yield_prefixes(entry: &mut Entry, settings: &Settings, stored: &St
 /// Returns the message for `name` that a key belongs to `owner`.
 pub(crate) fn key_taken(variable: &str, owner: &str, name: &Name) -> String {
     format!(
-        "the key {variable} belongs to provider '{owner}', and to no other; name another variable (env in \
-         [providers.{name}] of config.toml)."
+        "the variable {variable} belongs to provider '{owner}'; name another one (env in [providers.{name}] of \
+         config.toml)."
     )
 }
 
@@ -137,9 +137,10 @@ pub(crate) fn prefix_taken(own: &str, theirs: &str, owner: &str, name: &Name) ->
 /// Returns the message that `own` belongs to `owner`, which has the same name or the prefix `theirs`.
 fn taken(what: &str, own: &str, theirs: &str, owner: &str) -> String {
     if own == theirs {
-        return format!("its {what} '{own}' belongs to provider '{owner}', which had it first.");
+        return format!("its {what} '{own}' belongs to provider '{owner}', which claimed it first.");
     }
     format!(
-        "its {what} '{own}' is refused, because the prefix '{theirs}' belongs to provider '{owner}', which had it first."
+        "its {what} '{own}' is refused, because the prefix '{theirs}' belongs to provider '{owner}', which claimed \
+         it first."
     )
 }

@@ -100,14 +100,15 @@ impl ConfiguredOrigin<'_> {
             let has_default = adapter.manifest.default_base_url.is_some();
             return match requires_origin(adapter) || (source == EntrySource::Config && has_default) {
                 true => {
-                    Err(format!("it needs to know where its requests go: origin in [providers.{name}] of config.toml"))
+                    Err(format!("it needs the address for its requests: set origin in [providers.{name}] of \
+                        config.toml"))
                 }
                 false => Ok(None),
             };
         };
         Base::parse(url, self.allow_private).map(Some).map_err(|why| {
             let hint =
-                if self.allow_private { "" } else { "; for a machine of your own network, allow_private = true" };
+                if self.allow_private { "" } else { "; for a machine on your own network, set allow_private = true" };
             format!("its origin cannot be used: {why}{hint}")
         })
     }
@@ -117,8 +118,8 @@ impl ConfiguredOrigin<'_> {
         let is_suggested = source == EntrySource::File && !self.is_named;
         (is_suggested && self.base_url.is_some_and(|url| !Base::is_public(url))).then(|| {
             format!(
-                "it suggests an origin that is none of the internet; to allow that, name it in [providers.{name}] of \
-                 config.toml"
+                "it suggests an origin that is not on the internet; to allow it, set origin in [providers.{name}] \
+                 of config.toml"
             )
         })
     }

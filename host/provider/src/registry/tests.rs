@@ -327,7 +327,7 @@ fn table_without_its_adapter_keeps_its_name() {
     for (name, adapter) in [("work", "missing"), ("openai", "absent")] {
         assert!(registry.get(name).is_none(), "{name}");
         let error = registry.find(&name.parse().unwrap()).err().unwrap().to_string();
-        assert!(error.contains(&format!("there is no adapter '{adapter}', which [providers.{name}]")), "{error}");
+        assert!(error.contains(&format!("adapter '{adapter}' of [providers.{name}] in config.toml not found")), "{error}");
     }
     assert!(registry.found.invalid["work.wasm"].contains("keeps its name"));
     // With its adapter, the table defines the provider, even if a file has the same name.
@@ -512,7 +512,7 @@ fn allowed_file_takes_a_yielding_prefix_only_when_it_is_allowed_again() {
     let newer = found([manifest("zed", &["zed-", "llama-"], &[])]);
     let registry = Registry::build(&bundled_with_meta(), newer.clone(), &settings(""), &stored, None);
     let words = refused(&registry, "zed");
-    assert!(words.starts_with("its prefix 'llama-' belongs to provider 'meta', which had it first."), "{words}");
+    assert!(words.starts_with("its prefix 'llama-' belongs to provider 'meta', which claimed it first."), "{words}");
     // A file that is not allowed may ask for it: the operator's yes gives it the prefix.
     stored.allowances.clear();
     let registry = Registry::build(&bundled_with_meta(), newer, &settings(""), &stored, None);

@@ -29,7 +29,7 @@ impl Base {
         let origin = target.origin().clone();
         let port = (!origin.is_default_port()).then_some(origin.port());
         let Some(host) = HostPattern::exactly(origin.host(), port) else {
-            return Err(format!("'{}' is no host that can be asked", origin.host()));
+            return Err(format!("'{}' is not a valid host", origin.host()));
         };
         let checked = if allow_private { target.allow_private(host) } else { target.allow(host) };
         match checked {
@@ -71,7 +71,7 @@ fn words(error: &EgressError) -> String {
     match error {
         EgressError::Url(error) => url_words(error),
         EgressError::PlainHttp { origin } => {
-            format!("{origin} would be asked without encryption: plain http is only for this machine. Use https")
+            format!("requests to {origin} would be unencrypted: plain http is only allowed for this machine. Use https")
         }
         EgressError::Address { host, address, what, next } => {
             let next = if next.contains("grant") { String::new() } else { format!(": {next}") };

@@ -26,17 +26,17 @@ pub(crate) enum PathError {
     NoSlash,
     #[error("begins with '//', as a host does")]
     TwoSlashes,
-    #[error("holds '{}', which must be percent-encoded", .0.escape_default())]
+    #[error("contains '{}', which must be percent-encoded", .0.escape_default())]
     Character(char),
-    #[error("holds a segment '.' or '..'")]
+    #[error("contains a segment '.' or '..'")]
     Dots,
-    #[error("holds '%' without two hexadecimal digits behind it")]
+    #[error("contains '%' without two hexadecimal digits after it")]
     Percent,
-    #[error("holds the percent-encoded byte {0:#04x}, which could be read as another path")]
+    #[error("contains the percent-encoded byte {0:#04x}, which could be read as another path")]
     Encoded(u8),
-    #[error("holds percent-encoded bytes that are no UTF-8")]
+    #[error("contains percent-encoded bytes that are not UTF-8")]
     Utf8,
-    #[error("makes no URL: {0}")]
+    #[error("does not make a URL: {0}")]
     Url(#[from] UrlError),
     #[error("leads out of the base URL")]
     Outside,

@@ -45,10 +45,10 @@ pub enum Exceeded {
         limit: String,
     },
     /// The most actions in one step.
-    #[error("the adapter gave more than {0} actions in one step (exchange.step_actions)")]
+    #[error("the adapter returned more than {0} actions in one step (exchange.step_actions)")]
     StepActions(u32),
     /// The most actions in one completion.
-    #[error("the adapter gave more than {0} actions in one completion (exchange.actions)")]
+    #[error("the adapter returned more than {0} actions in one completion (exchange.actions)")]
     Actions(u32),
     /// The most bytes returned in one step.
     #[error("adapter returned more than {0} bytes in one step (exchange.step_bytes)")]

@@ -210,7 +210,7 @@ impl CredentialHint {
         let mut variables = credential.env.iter().chain(&env_also);
         if let Some(env) = variables.find(|env| !is_variable(env)) {
             let rule = format_args!("1 to {ENV_CHARS} of A-Z, 0-9 and '_', a letter first");
-            return wrong("credential's env", env, rule);
+            return wrong("credential env", env, rule);
         }
         if credential.env.is_none() && !env_also.is_empty() {
             return invalid("the credential has env-also, but no env".to_owned());
@@ -218,9 +218,9 @@ impl CredentialHint {
         let is_url = |url: &str| is_word(url, OBTAIN_URL_CHARS) && url.starts_with("https://");
         if let Some(url) = credential.obtain_url.as_ref().filter(|url| !is_url(url)) {
             let rule = format_args!("an https URL of at most {OBTAIN_URL_CHARS} characters");
-            return wrong("credential's obtain-url", url, rule);
+            return wrong("credential obtain-url", url, rule);
         }
-        let scheme = line("credential's scheme", &credential.scheme, LINE_CHARS)?;
+        let scheme = line("credential scheme", &credential.scheme, LINE_CHARS)?;
         Ok(Self { id: id.into(), scheme, env: credential.env, env_also, obtain_url: credential.obtain_url })
     }
 }
@@ -270,11 +270,11 @@ fn is_media_type(media: &str) -> bool {
 }
 
 fn at_most(what: &str, count: usize, limit: usize) -> Result<(), Failure> {
-    if count > limit { invalid(format!("{count} {what}, at most {limit} are allowed")) } else { Ok(()) }
+    if count > limit { invalid(format!("{count} {what}; the limit is {limit}")) } else { Ok(()) }
 }
 
 fn wrong<T>(what: &str, value: &str, rule: fmt::Arguments<'_>) -> Result<T, Failure> {
-    invalid(format!("the {what} '{}' is not {rule}", text::excerpt(value, 80)))
+    invalid(format!("invalid {what} '{}': use {rule}", text::excerpt(value, 80)))
 }
 
 fn invalid<T>(message: String) -> Result<T, Failure> {
@@ -359,66 +359,66 @@ mod tests {
         let ids = "1 to 128 printable ASCII characters without white space";
         let cases: Vec<(wit::Manifest, String)> = vec![
             (with(&|m| m.name = "A".into()), "the name: 'A' is not a valid name: use 1 to 64 of a-z".into()),
-            (with(&|m| m.display_name = "\u{200b}".into()), "the display-name '' is not 1 to 80 characters".into()),
-            (with(&|m| m.version = "9".repeat(81)), format!("the version '{}…' is not 1 to 80", "9".repeat(80))),
-            (prefix(""), format!("the model prefix '' is not {words}")),
-            (prefix("a b"), format!("the model prefix 'a b' is not {words}")),
-            (prefix("a/"), format!("the model prefix 'a/' is not {words}")),
-            (prefix("a:"), format!("the model prefix 'a:' is not {words}")),
-            (prefix("ä"), format!("the model prefix 'ä' is not {words}")),
-            (prefix(&"a".repeat(65)), format!("the model prefix '{}' is not {words}", "a".repeat(65))),
-            (with(&|m| m.model_prefixes = vec!["a".into(); 33]), "33 model prefixes, at most 32 are allowed".into()),
-            (id(""), format!("the model id '' is not {ids}")),
-            (id("a\tb"), format!("the model id 'a b' is not {ids}")),
-            (id(&"a".repeat(129)), format!("the model id '{}…' is not {ids}", "a".repeat(80))),
+            (with(&|m| m.display_name = "\u{200b}".into()), "invalid display-name '': use 1 to 80 characters".into()),
+            (with(&|m| m.version = "9".repeat(81)), format!("invalid version '{}…': use 1 to 80", "9".repeat(80))),
+            (prefix(""), format!("invalid model prefix '': use {words}")),
+            (prefix("a b"), format!("invalid model prefix 'a b': use {words}")),
+            (prefix("a/"), format!("invalid model prefix 'a/': use {words}")),
+            (prefix("a:"), format!("invalid model prefix 'a:': use {words}")),
+            (prefix("ä"), format!("invalid model prefix 'ä': use {words}")),
+            (prefix(&"a".repeat(65)), format!("invalid model prefix '{}': use {words}", "a".repeat(65))),
+            (with(&|m| m.model_prefixes = vec!["a".into(); 33]), "33 model prefixes; the limit is 32".into()),
+            (id(""), format!("invalid model id '': use {ids}")),
+            (id("a\tb"), format!("invalid model id 'a b': use {ids}")),
+            (id(&"a".repeat(129)), format!("invalid model id '{}…': use {ids}", "a".repeat(80))),
             (id("org/acme-2:free"), "model 'org/acme-2:free' is declared twice".into()),
-            (with(&|m| m.models = vec![model("a"); 1_001]), "1001 models, at most 1000 are allowed".into()),
+            (with(&|m| m.models = vec![model("a"); 1_001]), "1001 models; the limit is 1000".into()),
             (
                 with(&|m| m.models[0].size = "big".into()),
-                "the size of model 'acme-1' 'big' is not 'small', 'normal', 'large' or 'unknown'".into(),
+                "invalid size of model 'acme-1' 'big': use 'small', 'normal', 'large' or 'unknown'".into(),
             ),
             (
                 with(&|m| m.models[0].suggested_levels = vec!["medium".into()]),
-                "the level of model 'acme-1' 'medium' is not 'none', 'low', 'med' or 'high'".into(),
+                "invalid level of model 'acme-1' 'medium': use 'none', 'low', 'med' or 'high'".into(),
             ),
             (
                 with(&|m| m.models[0].suggested_levels = vec!["low".into(); 5]),
-                "5 suggested levels of model 'acme-1', at most 4 are allowed".into(),
+                "5 suggested levels of model 'acme-1'; the limit is 4".into(),
             ),
-            (media("png"), "the media type of model 'acme-1' 'png' is not TYPE/SUBTYPE".into()),
-            (media("a/b c"), "the media type of model 'acme-1' 'a/b c' is not TYPE/SUBTYPE".into()),
+            (media("png"), "invalid media type of model 'acme-1' 'png': use TYPE/SUBTYPE".into()),
+            (media("a/b c"), "invalid media type of model 'acme-1' 'a/b c': use TYPE/SUBTYPE".into()),
             (
                 with(&|m| m.models[0].input_media = vec!["a/b".into(); 33]),
-                "33 media types of model 'acme-1', at most 32 are allowed".into(),
+                "33 media types of model 'acme-1'; the limit is 32".into(),
             ),
-            (with(&|m| m.credentials = vec![credential(); 2]), "2 credentials, at most 1 are allowed".into()),
+            (with(&|m| m.credentials = vec![credential(); 2]), "2 credentials; the limit is 1".into()),
             (with(&|m| m.credentials[0].id = "a b".into()), "the credential's id: 'a b' is not a valid name".into()),
             (
                 with(&|m| m.credentials[0].scheme = "s".repeat(81)),
-                format!("the credential's scheme '{}…' is not 1 to 80", "s".repeat(80)),
+                format!("invalid credential scheme '{}…': use 1 to 80", "s".repeat(80)),
             ),
-            (env("acme"), "the credential's env 'acme' is not 1 to 64 of A-Z, 0-9 and '_', a letter first".into()),
+            (env("acme"), "invalid credential env 'acme': use 1 to 64 of A-Z, 0-9 and '_', a letter first".into()),
             (
                 with(&|m| m.credentials[0].extra = vec![pair("env-also", "a key")]),
-                "the credential's env 'a key' is not 1 to 64 of A-Z".into(),
+                "invalid credential env 'a key': use 1 to 64 of A-Z".into(),
             ),
             (
                 with(&|m| m.credentials[0].extra = vec![pair("env-also", "A"); 4]),
-                "4 variables in env-also, at most 3 are allowed".into(),
+                "4 variables in env-also; the limit is 3".into(),
             ),
             (with(&|m| m.credentials[0].env = None), "the credential has env-also, but no env".into()),
-            (env("_A"), "the credential's env '_A' is not".into()),
-            (env("A=B"), "the credential's env 'A=B' is not".into()),
-            (env(&"A".repeat(65)), format!("the credential's env '{}' is not", "A".repeat(65))),
-            (url("http://a.example"), "the credential's obtain-url 'http://a.example' is not an https URL".into()),
-            (url("https://a b"), "the credential's obtain-url 'https://a b' is not an https URL".into()),
+            (env("_A"), "invalid credential env '_A': use ".into()),
+            (env("A=B"), "invalid credential env 'A=B': use ".into()),
+            (env(&"A".repeat(65)), format!("invalid credential env '{}': use ", "A".repeat(65))),
+            (url("http://a.example"), "invalid credential obtain-url 'http://a.example': use an https URL".into()),
+            (url("https://a b"), "invalid credential obtain-url 'https://a b': use an https URL".into()),
             (
                 with(&|m| m.default_base_url = Some("u".repeat(501))),
-                format!("the default-base-url '{}…' is not 1 to 500", "u".repeat(80)),
+                format!("invalid default-base-url '{}…': use 1 to 500", "u".repeat(80)),
             ),
             (
                 with(&|m| m.extra = vec![pair("a", &"x".repeat(8 << 10))]),
-                "8193 bytes of extra, at most 8192 are allowed".into(),
+                "8193 bytes of extra; the limit is 8192".into(),
             ),
         ];
         for (broken, words) in cases {

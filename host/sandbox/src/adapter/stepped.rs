@@ -54,7 +54,7 @@ impl<G> SteppedInstance<G> {
         &mut self,
         call: impl AsyncFnOnce(&G, &mut Store<GuestState>) -> wasmtime::Result<Vec<A>>,
     ) -> Result<Vec<A>, Failure> {
-        let over = || Failure::Unavailable("this instance has failed before and does not go on".to_owned());
+        let over = || Failure::Unavailable("this instance has already failed and cannot continue".to_owned());
         let guest = self.guest.take().ok_or_else(over)?;
         let fuel = open_step(&mut self.store, &self.left)?;
         let work = async |store: &mut Store<GuestState>| call(&guest, store).await;

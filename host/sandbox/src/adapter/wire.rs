@@ -174,7 +174,7 @@ pub(super) fn send(request: wit::HttpRequest) -> Result<AdapterRequest, Failure>
 
 fn at_most(what: &str, count: usize, limit: usize) -> Result<(), Failure> {
     if count > limit {
-        let message = format!("a request with {count} {what}, at most {limit} are allowed");
+        let message = format!("a request with {count} {what}; the limit is {limit}");
         return Err(Failure::InvalidOutput(message));
     }
     Ok(())
@@ -242,7 +242,7 @@ impl Deltas {
             wit::BlockKind::ToolCall(wit::ToolHead { id, name }) => {
                 if id.len() > ID_BYTES || id != text::clean_line(&id) {
                     let id = text::excerpt(&id, 80);
-                    let message = format!("a tool call's id '{id}' is no line of at most {ID_BYTES} bytes");
+                    let message = format!("invalid tool call id '{id}': use one line of at most {ID_BYTES} bytes");
                     return Err(Failure::InvalidOutput(message));
                 }
                 self.raw.insert(index);
@@ -302,12 +302,12 @@ mod tests {
             (wit::HttpRequest { path_and_query: "/".repeat(20_000), ..request() }, "20004 bytes of method, path and"),
             (
                 wit::HttpRequest { auth: vec![request().auth.remove(0); 9], ..request() },
-                "9 credentials, at most 8 are allowed",
+                "9 credentials; the limit is 8",
             ),
         ] {
             let failure = read(wit::Action::Send(broken)).unwrap_err().to_string();
             assert!(
-                failure.starts_with(&format!("the component's answer is invalid: a request with {words}")),
+                failure.starts_with(&format!("the component returned an invalid result: a request with {words}")),
                 "{failure}"
             );
         }
@@ -362,7 +362,7 @@ mod tests {
         assert_eq!(start("call_1"), Ok(Action::Emit(StreamEvent::BlockStart { index: 1, kind })));
         for id in ["a\u{200b}", "a\nb", &"i".repeat(513)] {
             let failure = start(id).unwrap_err().to_string();
-            assert!(failure.ends_with("is no line of at most 512 bytes"), "{failure}");
+            assert!(failure.ends_with(": use one line of at most 512 bytes"), "{failure}");
         }
     }
 }

@@ -192,7 +192,7 @@ impl Sandbox {
         };
         let facts = self.ask(adapter, ask).await?;
         if facts.len() > FACTS_BYTES {
-            let message = format!("{} bytes of facts about a model, at most {FACTS_BYTES} are allowed", facts.len());
+            let message = format!("{} bytes of facts about a model; the limit is {FACTS_BYTES}", facts.len());
             return Err(Failure::InvalidOutput(message));
         }
         Ok(Some(facts))

@@ -28,8 +28,8 @@ impl GuestState {
         Ok(access.cloned().ok_or_else(|| WitError {
             kind: "unavailable".to_owned(),
             message:
-                "a call without a granted capability besides 'workspace-read' is deterministic; neither its id nor the \
-                      rest of its limits is shown to it"
+                "a call with no granted capability other than 'workspace-read' is deterministic, so it cannot read \
+                 its id or its remaining limits"
                     .to_owned(),
         }))
     }
@@ -61,7 +61,7 @@ impl call::Host for GuestState {
             other => Err(WitError {
                 kind: "invalid".to_owned(),
                 message: format!(
-                    "'{}' is no limit; there are: time-ms, host-calls, output-bytes, inference-tokens",
+                    "unknown limit '{}'; use time-ms, host-calls, output-bytes or inference-tokens",
                     text::excerpt(other, 40)
                 ),
             }),

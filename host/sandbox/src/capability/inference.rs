@@ -44,7 +44,7 @@ impl wit::Host for GuestState {
         let effect = GuestEffect::Complete { system: &system, prompt: &prompt };
         let access = or_return!(self.permit(&Capability::Inference, effect).await);
         let Some(inference) = &access.services.inference else {
-            return Ok(Err(guest_error("unavailable", "no model is there for this call to ask".to_owned())));
+            return Ok(Err(guest_error("unavailable", "no model is available to this call".to_owned())));
         };
         let most = self.budget.host_call_bytes;
         if system.len().saturating_add(prompt.len()) > most {
@@ -58,7 +58,8 @@ impl wit::Host for GuestState {
         }
         if estimate > left {
             let message = format!(
-                "the prompt has about {estimate} tokens, and the call may use {left} more of its {limit} (limits.inference_tokens); send a shorter prompt"
+                "the prompt has about {estimate} tokens, but the call has only {left} of its {limit} tokens left \
+                 (limits.inference_tokens); send a shorter prompt"
             );
             return Ok(Err(guest_error("quota", message)));
         }

@@ -47,7 +47,7 @@ impl GuestState {
         let files = self.services().and_then(|services| services.skill_files.clone());
         Ok(files.ok_or_else(|| WitError {
             kind: "unavailable".to_owned(),
-            message: "the files of the skill cannot be read while the component is asked for its tools".to_owned(),
+            message: "a component cannot read the skill's files while it describes its tools".to_owned(),
         }))
     }
 

@@ -417,8 +417,9 @@ fn failure_of_a_nested_call_names_its_share() {
     let mut spent = Spent { host_calls: 71, ..Spent::default() };
     let over = [spent.check_host_calls(&nested), spent.output(51, &nested)];
     let over = over.map(|failed| failed.map_err(|failure| (failure.code(), failure.to_string())).unwrap_err());
-    let calls = "the call made more than 70 host calls (limits.host_calls), its share of what its caller had left";
-    let bytes = "component returned more than 50 bytes (limits.output_bytes), its share of what its caller had left";
+    let calls = "the call made more than 70 host calls (limits.host_calls), its share of the caller's remaining budget";
+    let bytes = "component returned more than 50 bytes (limits.output_bytes), its share of the caller's remaining \
+        budget";
     assert_eq!(over, [(Code::LimitHostCalls, calls.to_owned()), (Code::LimitOutput, bytes.to_owned())]);
 }
 
@@ -443,7 +444,7 @@ async fn calls_side_by_side_are_bounded_in_number_and_depth() {
     let refused = refused.unwrap_err();
     assert_eq!((refused.kind.as_str(), reserved), ("quota", 0));
     assert!(
-        refused.message.contains("at most 8 nested calls run at once; 7 are running, and 2 more"),
+        refused.message.contains("at most 8 nested calls can run at once: 7 are running, and 2 more"),
         "{}",
         refused.message
     );
@@ -710,7 +711,7 @@ async fn complete(state: &mut GuestState, prompt: &str) -> Result<String, (Strin
 async fn deterministic_call_learns_nothing_of_itself() {
     let read = [Capability::WorkspaceRead];
     let (mut pure, _) = state(Limits::default(), &[Capability::WorkspaceRead, Capability::Kv], &read);
-    let unavailable = "a call without a granted capability besides 'workspace-read' is deterministic";
+    let unavailable = "a call with no granted capability other than 'workspace-read' is deterministic";
     let refused = call::Host::info(&mut pure).await.unwrap().unwrap_err();
     assert!(refused.kind == "unavailable" && refused.message.starts_with(unavailable), "{}", refused.message);
     assert_eq!(call::Host::remaining(&mut pure, "time-ms".to_owned()).await.unwrap().unwrap_err().kind, "unavailable");
@@ -729,7 +730,7 @@ async fn call_learns_its_id_and_what_is_left() {
     assert_eq!(left("inference-tokens").await.unwrap(), Limits::default().inference_tokens);
     let unknown = left("money").await.unwrap_err();
     assert_eq!(
-        (&*unknown.kind, unknown.message.starts_with("'money' is no limit; there are: time-ms, ")),
+        (&*unknown.kind, unknown.message.starts_with("unknown limit 'money'; use time-ms, ")),
         ("invalid", true)
     );
 }
@@ -753,7 +754,7 @@ async fn inference_needs_grant_and_model() {
     let (mut alone, _) = state(Limits::default(), &asked, &asked);
     access(&mut alone).services.inference = None;
     let told = complete(&mut alone, "p").await.unwrap_err();
-    assert_eq!(told, ("unavailable".into(), "no model is there for this call to ask".into()));
+    assert_eq!(told, ("unavailable".into(), "no model is available to this call".into()));
 
     let (mut allowed, fake) = state(Limits::default(), &asked, &asked);
     assert_eq!(complete(&mut allowed, "a\u{202e}b").await, Ok("abab".into()));
@@ -782,7 +783,7 @@ async fn inference_is_bounded_in_tokens_and_bytes() {
     let (mut long, fake) = self::state(limits, &asked, &asked);
     let (kind, message) = complete(&mut long, &"p".repeat(33)).await.unwrap_err();
     assert!(
-        kind == "quota" && message.contains("about 12 tokens, and the call may use 10 more of its 10"),
+        kind == "quota" && message.contains("about 12 tokens, but the call has only 10 of its 10 tokens left"),
         "{message}"
     );
     assert!(message.contains("(limits.inference_tokens)") && fake.heard.lock().unwrap().is_empty(), "{message}");

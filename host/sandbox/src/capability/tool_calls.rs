@@ -76,7 +76,7 @@ impl NestedCalls {
 
 /// Returns the result of a task that panicked; `None` for a cancelled one.
 fn panicked(error: &JoinError) -> Option<NestedResult> {
-    let message = "the host failed while it ran the call; its log has the reason".to_owned();
+    let message = "the host failed to run the call; see its log for the reason".to_owned();
     error.is_panic().then(|| Finished::failed(Fault::Failed { kind: "failed".to_owned(), message }))
 }
 
@@ -212,7 +212,8 @@ impl GuestState {
 fn too_many(requested: usize, running: usize) -> WitError {
     let most = Limits::RUNNING_CALLS;
     let message = format!(
-        "at most {most} nested calls run at once; {running} are running, and {requested} more were requested. Wait for some first"
+        "at most {most} nested calls can run at once: {running} are running, and {requested} more were requested. \
+         Wait for some to end first"
     );
     WitError { kind: "quota".to_owned(), message }
 }

@@ -88,7 +88,7 @@ impl GuestState {
             Err(denied) => return Ok((Err(denied), 0)),
         };
         if query.len() > Limits::QUERY_BYTES {
-            let message = format!("the query has {} bytes, at most {} are allowed", query.len(), Limits::QUERY_BYTES);
+            let message = format!("the query has {} bytes; the limit is {}", query.len(), Limits::QUERY_BYTES);
             return Ok((Err(WitError { kind: "too-large".to_owned(), message }), 0));
         }
         // A guest that searches again and again lets other tasks run, and ends with its clock.

@@ -100,6 +100,6 @@ fn as_text(content: &[Content]) -> String {
 }
 
 fn too_deep() -> WitError {
-    let message = format!("tools call tools at most {} deep; this call would be one deeper", Limits::DEPTH);
+    let message = format!("tools can call tools at most {} deep; this call would be one deeper", Limits::DEPTH);
     WitError { kind: "too-deep".to_owned(), message }
 }

@@ -60,7 +60,7 @@ impl GuestOutput {
         room.lines -= 1;
         if room.lines == 0 || line.len() > room.bytes {
             room.lines = 0;
-            let words = "the rest of what it printed is left out (limits.log_lines, limits.log_bytes)";
+            let words = "further output is left out (limits.log_lines, limits.log_bytes)";
             self.log.forward(LogLevel::Warn, words);
             return;
         }
@@ -217,7 +217,7 @@ mod tests {
             }
             assert!(out.line.lock().bytes.len() <= LastLines::BYTES);
         });
-        assert_eq!(heard, ["Warn the rest of what it printed is left out (limits.log_lines, limits.log_bytes)"]);
+        assert_eq!(heard, ["Warn further output is left out (limits.log_lines, limits.log_bytes)"]);
     }
 
     #[test]

@@ -169,7 +169,7 @@ fn folder(written: &str, root: Option<&str>) -> Result<String, String> {
     };
     match written.starts_with('/') || !names.iter().all(is_safe) {
         true => Err(format!(
-            "path '{shown}' leads out of the folder or has a character that Patchbay does not print in a command"
+            "path '{shown}' leads out of the folder or has a character that is not safe in a command"
         )),
         false => Ok(names.join("/")),
     }
@@ -251,8 +251,8 @@ mod tests {
         for (source, why) in [
             (json!("../out"), "must begin with './'"),
             (json!("./../out"), "leads out of the folder"),
-            (json!("./a b"), "a character that Patchbay does not print"),
-            (json!("./-x"), "a character that Patchbay does not print"),
+            (json!("./a b"), "a character that is not safe"),
+            (json!("./-x"), "a character that is not safe"),
             (json!({"source": "url", "url": "ext::sh -c x"}), "is not a plain https address"),
             (json!({"source": "url", "url": "https://a.example/$(x)"}), "is not a plain https address"),
             (json!({"source": "url", "url": "https://me@a.example/x"}), "is not a plain https address"),

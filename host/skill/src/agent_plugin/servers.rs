@@ -287,7 +287,7 @@ fn headers(headers: BTreeMap<String, String>) -> Result<BTreeMap<String, String>
         }
         let lower = name.to_ascii_lowercase();
         if seen.contains(&lower) {
-            return Err(format!("header '{shown}' appears twice; case does not count"));
+            return Err(format!("header '{shown}' appears twice; header names ignore case"));
         }
         seen.push(lower);
     }
@@ -417,7 +417,7 @@ mod tests {
         };
         assert_eq!(headers(json!({"a b": "x"})), "invalid header name 'a b'");
         assert!(headers(json!({"A": "x\r\nB: y"})).ends_with("control character in its value"));
-        assert_eq!(headers(json!({"A": "x", "a": "x"})), "header 'a' appears twice; case does not count");
+        assert_eq!(headers(json!({"A": "x", "a": "x"})), "header 'a' appears twice; header names ignore case");
     }
 
     #[test]

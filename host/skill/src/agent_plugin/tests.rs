@@ -109,7 +109,7 @@ fn folder_without_a_manifest_is_refused_with_its_parts() {
     let large = Package::bare().file("plugin.json", &" ".repeat(MANIFEST_BYTES as usize + 1));
     assert_eq!(
         large.refusal(),
-        (Code::PackageManifestInvalid, "plugin.json cannot be read: over 262144 bytes.".to_owned())
+        (Code::PackageManifestInvalid, "cannot read plugin.json: over 262144 bytes.".to_owned())
     );
 }
 
@@ -303,7 +303,7 @@ fn claude_plugin_with_commands() {
             (Code::PackagePartUnused, "'.mcp.json' is not used: MCP servers in another form than mcp.json."),
             (Code::PackagePartUnused, "'agents/' is not used: agents of other clients."),
             (Code::PackagePartUnused, "'commands/' is not used: commands of other clients."),
-            (Code::PackagePartUnused, "'hooks/' is not used: programs that other clients start at events."),
+            (Code::PackagePartUnused, "'hooks/' is not used: hooks of other clients."),
         ]
     );
 }

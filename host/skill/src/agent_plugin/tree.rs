@@ -104,7 +104,8 @@ impl PackageWalk<'_> {
         let links = hard_links(&metadata);
         if links > 1 {
             let why = format!(
-                "has {links} hard links, so others may change it; copy the folder, such as with 'cp -R', and add the copy"
+                "has {links} hard links, so others may change it; copy the folder, for example with 'cp -R', and \
+                 add the copy"
             );
             return Err(refused(shown, &why));
         }

@@ -10,8 +10,8 @@ use crate::Problem;
 /// Known parts by the name of the entry directly in the package, and what they are.
 const KNOWN: &[(&str, &str)] = &[
     ("agents", "agents of other clients"),
-    ("hooks", "programs that other clients start at events"),
-    ("hooks.json", "programs that other clients start at events"),
+    ("hooks", "hooks of other clients"),
+    ("hooks.json", "hooks of other clients"),
     ("rules", "rules of other clients"),
     ("monitors", "programs that other clients start"),
     ("output-styles", "output styles of other clients"),

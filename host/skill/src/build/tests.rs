@@ -150,8 +150,8 @@ fn untrusted_workspace_calls_its_own_tools_only() {
     assert_eq!(
         diagnostics(&untrusted),
         [
-            "lends [command_tool_missing] Command tool 'notes__add' is another skill's. The workspace is not trusted, so \
-          its skills call only their own; 'patchbay trust add' lets them."
+            "lends [command_tool_missing] Command tool 'notes__add' belongs to another skill. The workspace is not \
+             trusted, so its skills can only call their own tools. To trust it: patchbay trust add DIR"
         ]
     );
     assert_eq!(names(&snapshot_of(all(), true)), ["lends", "needs", "notes", "own"]);
@@ -177,8 +177,8 @@ fn highest_root_wins_an_alias() {
         [
             "b [alias_shadowed] Alias '/go' belongs to the user skill 'a'.",
             "c [alias_shadowed] Alias '/do' belongs to the user skills d, e.",
-            "d [alias_ambiguous] Alias '/do' is claimed by d, e; it works for none, '/skill NAME' does.",
-            "e [alias_ambiguous] Alias '/do' is claimed by d, e; it works for none, '/skill NAME' does.",
+            "d [alias_ambiguous] Alias '/do' is claimed by d, e; it works for none of them. Use '/skill NAME'.",
+            "e [alias_ambiguous] Alias '/do' is claimed by d, e; it works for none of them. Use '/skill NAME'.",
         ]
     );
 }
@@ -201,8 +201,8 @@ fn root_over_its_tools_keeps_the_first_skills() {
     assert_eq!(
         diagnostics(&snapshot),
         [
-            "b [root_limit] The user skills are over the limit of 2 (limits.root.tools).",
-            "e [root_limit] The workspace skills are over the limit of 1 (limits.root.tools).",
+            "b [root_limit] The user skills exceed the limit of 2 (limits.root.tools).",
+            "e [root_limit] The workspace skills exceed the limit of 1 (limits.root.tools).",
         ]
     );
     assert_eq!(names(&snapshot_within(all(), true, &limits(3))), ["a", "b", "c", "d", "e", "z"]);
@@ -263,7 +263,7 @@ fn each_reason_for_exclusion_has_a_diagnostic() {
             "mcp [invalid_name] 'mcp' is reserved: a program of 'code' could not call its tools. Give the skill another name.",
             "needs-a [missing_required_tools] Missing required tool: needs-b__x.",
             "needs-b [missing_required_tools] Missing required tool: gone__z.",
-            "no-tool [command_tool_missing] invocation_mode is tool_dispatch, and no command_tool is named.",
+            "no-tool [command_tool_missing] invocation_mode is tool_dispatch, but no command_tool is set.",
             "reserved [command_alias_collision] Alias '/fork' is a built-in command; skill excluded.",
             "terminal [invalid_name] 'terminal' is reserved: 'terminal__run' is the tool of an editor's terminal. Give the skill another name.",
             "wrong-tool [command_tool_missing] Command tool 'x' is not among the skill's tools: a, b.",
@@ -280,7 +280,8 @@ fn excluded_skill_names_the_limit_of_its_files() {
     assert_eq!(
         diagnostics(&snapshot_of(vec![cut, other], true)),
         [
-            "a [command_tool_missing] Command tool 'x' needs a component, and the skill's folder has none (*.wasm). To build one: \
+            "a [command_tool_missing] Command tool 'x' needs a component, but the skill's folder has none (*.wasm). \
+             To build one: \
              patchbay plugin build DIR",
             "a [skill_files_limited] More than 10,000 entries in its folder; none of them can be read, except a component with \
              the name 'a.wasm'.",
@@ -298,7 +299,7 @@ fn ambiguous_alias_works_for_neither_skill() {
     assert_eq!(
         diagnostics(&snapshot),
         ["a", "b"].map(|name| format!(
-            "{name} [alias_ambiguous] Alias '/go' is claimed by a, b; it works for none, '/skill NAME' does."
+            "{name} [alias_ambiguous] Alias '/go' is claimed by a, b; it works for none of them. Use '/skill NAME'."
         ))
     );
 }
@@ -341,8 +342,8 @@ fn alias_takes_precedence_over_a_name() {
     };
     assert_eq!((commands(&all(true)), diagnostics(&all(true))), (vec!["review=thief".to_owned()], vec![]));
     assert_eq!((commands(&all(false)), names(&all(false)).len()), (vec!["review=review".to_owned()], 2));
-    let stays = "thief [untrusted_shadow] The workspace is not trusted, so '/review' stays the command of the skill 'review'; \
-                 'patchbay trust add DIR' changes that.";
+    let stays = "thief [untrusted_shadow] The workspace is not trusted, so '/review' still runs the skill 'review'. \
+        To trust it: patchbay trust add DIR";
     assert_eq!(diagnostics(&all(false)), [stays]);
     // An ambiguous alias stays ambiguous.
     let snapshot = snapshot_of(vec![named(), claims("a", Root::User), claims("b", Root::User)], true);

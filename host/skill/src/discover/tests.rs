@@ -468,7 +468,7 @@ fn root_limits_count_skills_by_name() {
     };
     let all = RootAllowance::default();
     assert_eq!(discover_within(all), ("a b c d e".to_owned(), String::new(), 5));
-    let words = |what: &str| format!("The user skills are over the limit of {what}).");
+    let words = |what: &str| format!("The user skills exceed the limit of {what}).");
     assert_eq!(
         discover_within(RootAllowance { skills: 3, ..all }),
         ("a b c d".to_owned(), words("3 (limits.root.skills"), 3)
@@ -628,8 +628,8 @@ fn files_whose_names_differ_in_case_or_normal_form_are_one() {
     let alone = folder.candidate(&NoCache);
     assert_eq!(files(&alone), ["Docs/one.md", "SKILL.md", "\u{e4}.md"]);
     for (path, notes) in [
-        ("a/skill.md", "'skill.md' and 'SKILL.md' are one name where case or normal form does not count."),
-        ("a/docs/two.md", "'docs' and 'Docs' are one name where case or normal form does not count."),
+        ("a/skill.md", "'skill.md' and 'SKILL.md' are one name on systems that ignore case or Unicode normal form."),
+        ("a/docs/two.md", "'docs' and 'Docs' are one name on systems that ignore case or Unicode normal form."),
         ("a/a\u{308}x.md", ""),
     ] {
         let added = folder.write(path, "x");

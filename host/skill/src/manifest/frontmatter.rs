@@ -108,7 +108,7 @@ impl<'de> Deserialize<'de> for TextList {
         impl<'de> Visitor<'de> for TextListVisitor {
             type Value = TextList;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a list of texts")
+                f.write_str("a list of strings")
             }
             scalars!(value => TextList(vec![value.to_string()]));
             fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<TextList, A::Error> {
@@ -338,14 +338,14 @@ fn expected(key: &str) -> Option<&'static str> {
         "eligibility" => "must have the keys os, env or binaries, such as {os: [linux]}",
         "capabilities" => "must be a list, such as [{name: kv, reason: keeps notes}]",
         "optional" | "disable-model-invocation" | "user-invocable" => "must be true or false",
-        "name" | "command" => "must be a text, such as greet",
-        "summary" | "description" => "must be a text, such as Greets a person by name",
-        "version" => "must be a text, such as 1.2.0",
+        "name" | "command" => "must be a string, such as greet",
+        "summary" | "description" => "must be a string, such as Greets a person by name",
+        "version" => "must be a string, such as 1.2.0",
         "invocation_mode" => "must be llm_orchestration or tool_dispatch",
-        "input_hint" => "must be a text, such as NAME",
+        "input_hint" => "must be a string, such as NAME",
         "command_tool" => "must be the name of a tool, such as hello",
-        "scope" => "must be a text, such as api.example.com",
-        "reason" => "must be a text, such as remembers who was greeted",
+        "scope" => "must be a string, such as api.example.com",
+        "reason" => "must be a string, such as remembers who was greeted",
         _ => return None,
     })
 }

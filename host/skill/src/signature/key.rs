@@ -99,7 +99,7 @@ impl<'a> PublicKey<'a> {
         let known = *known.ok_or_else(|| SignatureError::KeyKind(super::quotable(kind)))?;
         let is_p256 = matches!(known, P256_KIND | SK_P256_KIND);
         if is_p256 && fields.string()? != b"nistp256" {
-            return Err(SignatureError::Malformed("its key is on another curve than its kind says"));
+            return Err(SignatureError::Malformed("its key is on another curve than its kind requires"));
         }
         let point = fields.string()?;
         let is_sk = matches!(known, SK_ED25519_KIND | SK_P256_KIND);

@@ -9,7 +9,7 @@ impl Inference for CallServices {
             let fault =
                 |kind: &str, message: &str| Fault::Failed { kind: kind.to_owned(), message: message.to_owned() };
             let Some(inference) = &self.record.context.inference else {
-                return (Err(fault("unavailable", "no model is there for this call to ask")), 0);
+                return (Err(fault("unavailable", "no model is available to this call")), 0);
             };
             if !self.begin_effect().await {
                 return (Err(fault("failed", NOT_RECORDED)), 0);

@@ -55,12 +55,13 @@ async fn each_deadline_has_its_own_message() {
     let first_byte = ExchangeLimits { first_byte_ms: 200, ..ExchangeLimits::default() };
     let idle = ExchangeLimits { idle_ms: 200, ..ExchangeLimits::default() };
     for (limits, first, what) in [
-        (&first_byte, "", "the first byte of the answer took longer than 200 ms, the limit 'exchange.first_byte_ms'"),
-        (&first_byte, OPEN, "the first byte of the answer took longer than 200 ms, the limit 'exchange.first_byte_ms'"),
+        (&first_byte, "", "the first byte of the response took longer than 200 ms, the limit 'exchange.first_byte_ms'"),
+        (&first_byte, OPEN, "the first byte of the response took longer than 200 ms, the limit \
+            'exchange.first_byte_ms'"),
         (
             &idle,
             "HTTP/1.1 200 OK\r\n\r\nhello",
-            "the next piece of the answer took longer than 200 ms, the limit 'exchange.idle_ms'",
+            "the next part of the response took longer than 200 ms, the limit 'exchange.idle_ms'",
         ),
     ] {
         let server = Server::silent(first).await;
@@ -125,7 +126,7 @@ async fn endless_response_stops_at_its_limit() {
             Some(_) => vec![],
         });
         let error = bench.run(&script).await.unwrap_err();
-        let what = "the answer is over 100000 bytes, the limit 'exchange.answer_bytes'";
+        let what = "the response is over 100000 bytes, the limit 'exchange.answer_bytes'";
         assert_eq!(script.lost(), ("too-large", what.to_owned()));
         assert_eq!(
             error.to_string(),
@@ -165,7 +166,7 @@ async fn gzip_bomb_stops_at_the_answer_limit() {
     let script = failing();
     let error = bench.run(&script).await.unwrap_err();
     assert!(
-        error.to_string().contains("the answer is over 1048576 bytes, the limit 'exchange.answer_bytes'"),
+        error.to_string().contains("the response is over 1048576 bytes, the limit 'exchange.answer_bytes'"),
         "{error}"
     );
     assert!(script.body().len() <= 1 << 20);

@@ -44,24 +44,24 @@ async fn invalid_request_is_a_violation_and_not_sent() {
         |name: &str, value: &str| AdapterRequest { headers: vec![(name.to_owned(), value.to_owned())], ..get("/") };
     let many = AdapterRequest { headers: vec![("x".to_owned(), String::new()); 65], ..get("/") };
     for (request, what) in [
-        (get("/../x"), "asked for the path '/../x', which holds a segment '.' or '..'"),
-        (get("//evil.example/"), "asked for the path '//evil.example/', which begins with '//', as a host does"),
-        (get("https://evil.example/"), "asked for the path 'https://evil.example/', which does not begin with '/'"),
-        (get("/a\r\nx: y"), "asked for the path '/a x: y', which holds '\\r', which must be percent-encoded"),
+        (get("/../x"), "requested the path '/../x', which contains a segment '.' or '..'"),
+        (get("//evil.example/"), "requested the path '//evil.example/', which begins with '//', as a host does"),
+        (get("https://evil.example/"), "requested the path 'https://evil.example/', which does not begin with '/'"),
+        (get("/a\r\nx: y"), "requested the path '/a x: y', which contains '\\r', which must be percent-encoded"),
         (with("Host", "evil.example"), "made a request that cannot be sent: the header 'host' is set by the host"),
         (with("Transfer-Encoding", "chunked"), "made a request that cannot be sent: the header 'transfer-encoding'"),
         (with("Proxy-Authorization", "x"), "made a request that cannot be sent: the header 'proxy-authorization'"),
         (with("x", "a\r\nHost: b"), "made a request that cannot be sent: the value of the header 'x'"),
         (
             with("x\r\ny", "a"),
-            "made a request that cannot be sent: invalid header name 'x y'; header names are letters, digits and '-'",
+            "made a request that cannot be sent: invalid header name 'x y': use letters, digits and '-'",
         ),
         (
             AdapterRequest { method: "CONNECT".to_owned(), ..get("/") },
             "made a request that cannot be sent: unsupported method",
         ),
         (many, "made a request that cannot be sent: the number of request headers is over 64"),
-        (post(vec![BodyPiece::BlobBase64(0)]), "put blob 0 into a body; there is none"),
+        (post(vec![BodyPiece::BlobBase64(0)]), "put blob 0 into a body, but it does not exist"),
     ] {
         let error = Bench::at(&server.origin()).run(&Script::relaying(request.clone())).await.unwrap_err();
         assert_eq!(error.code(), Code::AdapterViolation, "{request:?}: {error}");
@@ -72,7 +72,7 @@ async fn invalid_request_is_a_violation_and_not_sent() {
     let error = bench.run(&Script::relaying(get("/"))).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "provider 'test': its adapter made a request, and there is no base URL: set origin in [providers.test]"
+        "provider 'test': its adapter made a request, but has no base URL: set origin in [providers.test]"
     );
     assert!(server.requests().is_empty());
 }
@@ -107,10 +107,10 @@ async fn body_size_is_checked_before_it_is_built() {
 async fn forbidden_base_url_is_a_configuration_error() {
     for (origin, private, what) in [
         ("http://192.168.1.5", false, "set allow_private = true in [providers.test]"),
-        ("http://api.example.com", false, "would be asked without encryption"),
+        ("http://api.example.com", false, "refusing to send an unencrypted request"),
         ("https://169.254.169.254", false, "a link-local address"),
-        ("https://169.254.169.254", true, "no grant opens it"),
-        ("http://8.8.8.8", true, "plain http is only for private and loopback addresses; use https"),
+        ("https://169.254.169.254", true, "no grant can allow it"),
+        ("http://8.8.8.8", true, "plain http is only allowed for private and loopback addresses; use https"),
     ] {
         let mut bench = Bench::at(origin);
         bench.base.as_mut().unwrap().allow_private = private;

@@ -128,7 +128,7 @@ async fn each_retry_is_announced() {
 async fn server_that_cannot_be_reached_is_named_with_the_cause() {
     let mut bench = Bench::nowhere();
     let error = bench.run(&Script::relaying(get("/"))).await.unwrap_err();
-    let words = "test: no connection to http://127.0.0.1:9: ";
+    let words = "test: cannot connect to http://127.0.0.1:9: ";
     assert_eq!(error.code(), Code::ProviderNetwork);
     assert!(error.to_string().starts_with(words) && error.to_string().len() > words.len(), "{error}");
     let told: Vec<String> = bench.heard.retries.iter().map(ToString::to_string).collect();

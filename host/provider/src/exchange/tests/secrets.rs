@@ -114,7 +114,7 @@ async fn unknown_credential_or_invalid_placement_is_a_violation() {
     for (request, what) in [
         (
             auth(Auth { credential: "other".to_owned(), ..bearer() }),
-            "asked for the credential 'other'; its own is 'key'",
+            "requested the credential 'other'; its own is 'key'",
         ),
         (header("Host", ""), "the header 'host' is set by the host"),
         (header("X-Key", "a\r\nb: "), "the value of the header 'x-key' contains a control character"),

@@ -120,8 +120,8 @@ async fn dropped_model_never_moves_to_another_provider() {
     home.configure(&TABLES[TABLES.find("[providers.beta]").unwrap()..]);
     process.reload().await;
     let words = resolved(&process, "fresh-1").await.unwrap_err().1;
-    let expected = " Name one: beta:fresh-1. 'alpha' is no provider any more; to free its names: patchbay provider \
-                    forget alpha\n";
+    let expected = " Name one: beta:fresh-1. 'alpha' is no longer a provider. To free its names: patchbay provider \
+        forget alpha\n";
     assert!(words.contains(expected), "{words}");
     process.forget(&name("alpha")).await.unwrap();
     assert_eq!(resolved(&process, "fresh-1").await.as_deref(), Ok("beta/fresh-1/default"));
@@ -137,7 +137,7 @@ async fn name_of_another_origin_needs_its_provider() {
     for text in ["fresh-1", "fresh-1/low"] {
         let words = resolved(&process, text).await.unwrap_err().1;
         let hint =
-            format!("\n\n'alpha' has listed this name at another origin; name it: alpha:{text}\n\nSupported models:");
+            format!("\n\n'alpha' listed this name at another origin. To choose it: alpha:{text}\n\nSupported models:");
         assert!(words.contains(&hint), "{words}");
     }
     assert_eq!(resolved(&process, "alpha:fresh-1/low").await.as_deref(), Ok("alpha/fresh-1/low"));
@@ -498,7 +498,8 @@ async fn names_that_have_moved_are_known_by_both_providers() {
     fs::remove_file(home.file("alpha")).unwrap();
     process.reload().await;
     let words = resolved(&process, "alp-2").await.unwrap_err().1;
-    let expected = "Unknown model: alp-2\n\nThe prefix 'alp-' belongs to 'alpha', which is no provider any more. To name a \
+    let expected = "Unknown model: alp-2\n\nThe prefix 'alp-' belongs to 'alpha', which is no longer a provider. \
+        To name a \
                     provider: meta:alp-2. To free the prefix: patchbay provider forget alpha\n";
     assert!(words.starts_with(expected), "{words}");
     home.store.forget_provider("alpha".to_owned()).await.unwrap();
