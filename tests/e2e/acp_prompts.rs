@@ -126,13 +126,13 @@ fn built_in_command_runs_and_says_what_was_not_used() {
     let mut peer = Peer::initialized(&patchbay);
     let session = peer.session(&patchbay, 1);
     let said = peer.say(2, &session, json!([text("/model demo-big"), text("more")]));
-    let notice = "/model takes no attachments; 'text' was not used.";
+    let notice = "/model does not accept attachments; 'text' was not used.";
     assert!(said.starts_with(&format!("{notice}\n\n✓ Switched to Demo demo-big\n")), "{said}");
     assert!(peer.say(3, &session, json!([text("show context")])).contains("model: demo-big\n"));
     let said = peer.say(5, &session, json!([image(PNG), text("/skill"), image(PNG)]));
     assert_eq!(said, "Error: /skill requires a skill name.");
     let many = vec![text("/skill calc 1"); 22];
-    assert_eq!(peer.say(4, &session, many), "Error: 21 files are attached; a line may have 20.");
+    assert_eq!(peer.say(4, &session, many), "Error: 21 files are attached; the limit of a line is 20.");
     assert_eq!(peer.leave(), Some(0));
 }
 
@@ -207,7 +207,7 @@ fn prompts_that_cannot_be_sent_say_why() {
         (json!([text(" "), text("\n")]), "Error: the prompt has neither text nor files."),
         (json!([text("listen"), audio()]), "Error: audio is for commands; models do not receive it. Nothing was sent."),
         (json!([text("look"), image("no base64!")]), "Error: an attachment is not base64."),
-        (json!([{"type": "video"}]), "Error: a block of the kind 'video' is not known."),
+        (json!([{"type": "video"}]), "Error: unknown kind of block: 'video'."),
     ]) {
         assert_eq!(peer.say(id, &session, blocks), expected);
     }

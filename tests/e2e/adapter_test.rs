@@ -107,13 +107,13 @@ fn requests_events_and_rules_are_compared() {
     assert!(test(&patchbay, &["scripted"]).out.contains("  exchange 2:\n"));
     scripted(&patchbay, &steps, &case(&json!([]), &events));
     let ran = test(&patchbay, &["scripted"]);
-    assert!(ran.out.contains("not_recorded: no recorded answer for request {"), "{ran:?}");
+    assert!(ran.out.contains("not_recorded: no recorded result for request {"), "{ran:?}");
     // The law of streams.
     for (steps, problem) in [
         (json!([start, finish]), "the answer is finished, but block 0 is open"),
         (json!([end, finish]), "block 0 ends, but is not open"),
-        (json!([finish, start]), "the adapter wants more after it has ended"),
-        (json!([]), "the adapter waits for nothing and has not ended"),
+        (json!([finish, start]), "the adapter continues after it has ended"),
+        (json!([]), "the adapter is waiting for nothing, but has not ended"),
     ] {
         scripted(&patchbay, &[steps], &case(&json!([answer(200, "x")]), &json!([])));
         let ran = test(&patchbay, &["scripted"]);
@@ -141,8 +141,8 @@ fn cases_of_strangers_are_bounded_and_named() {
     let ran = test(&patchbay, &["scripted"]);
     assert!(ran.code == Some(2) && ran.err.contains("[fixture_newer]"), "{ran:?}");
     for (exchange, words) in [
-        (json!({"gives": {"error": {"kind": "gone"}}}), "there is no kind 'gone'; there are: connect, timeout"),
-        (json!({"with": {"url": "x"}, "gives": {"status": 200}}), "with: unknown key 'url'; there are: method, path"),
+        (json!({"gives": {"error": {"kind": "gone"}}}), "unknown kind 'gone'; known are connect, timeout"),
+        (json!({"with": {"url": "x"}, "gives": {"status": 200}}), "with: unknown key 'url'; known are method, path"),
         (json!({"gives": {"status": 200, "body": {"file": "../x"}}}), "the path '../x' leads out of the folder"),
     ] {
         scripted(&patchbay, &[], &case(&json!([exchange]), &json!([])));

@@ -31,7 +31,7 @@ fn build_without_skill_md_makes_an_adapter() {
     assert_eq!(ran.code, Some(1));
     let last = ran.out.lines().last().unwrap();
     let wrong =
-        "wrong: [invalid_name] The adapter calls itself 'scripted', not 'other', as its folder or file is called.";
+        "wrong: [invalid_name] The adapter's name 'scripted' differs from its folder or file, 'other'.";
     assert_eq!(last, wrong);
 }
 
@@ -118,7 +118,7 @@ fn inspect_reports_faults_of_a_provider() {
         (
             "other.wasm",
             Adapter::default().component(),
-            "[invalid_name] The adapter calls itself 'scripted', not 'other', as its folder or file is called.",
+            "[invalid_name] The adapter's name 'scripted' differs from its folder or file, 'other'.",
         ),
         (
             "scripted.wasm",

@@ -69,14 +69,14 @@ fn exec_explains_which_files_cannot_be_attached() {
         ran.err
     };
     assert_eq!(refusal("x.bin"), "Error: 'x.bin' is neither text, an image nor a PDF.\n");
-    assert_eq!(refusal("gone.png"), "Error: there is no file 'gone.png'.\n");
+    assert_eq!(refusal("gone.png"), "Error: file 'gone.png' not found.\n");
     let own = patchbay.home().join("config/config.toml").to_string_lossy().into_owned();
     let own_link = patchbay.workspace().join("own");
-    assert_eq!(refusal(&own), format!("Error: '{own}' is one of Patchbay's own files, or lies in its folders.\n"));
+    assert_eq!(refusal(&own), format!("Error: '{own}' is one of Patchbay's own files, or is in its folders.\n"));
     #[cfg(unix)]
     {
         std::os::unix::fs::symlink(patchbay.home().join("config"), own_link).unwrap();
-        let words = "Error: 'own/config.toml' is one of Patchbay's own files, or lies in its folders.\n";
+        let words = "Error: 'own/config.toml' is one of Patchbay's own files, or is in its folders.\n";
         assert_eq!(refusal("own/config.toml"), words);
         for file in ["/dev/zero", "docs"] {
             assert_eq!(refusal(file), format!("Error: '{file}' is not a regular file.\n"));
@@ -97,12 +97,12 @@ fn exec_explains_which_files_cannot_be_attached() {
 fn built_in_commands_run_and_say_that_files_were_not_used() {
     let patchbay = with_files();
     let ran = patchbay.run(&["exec", "--attach", "a.png", "/model demo-big"]);
-    let notice = "/model takes no attachments; 'a.png' was not used.\n";
+    let notice = "/model does not accept attachments; 'a.png' was not used.\n";
     assert_eq!((ran.code, ran.errors()), (Some(0), notice), "{ran:?}");
     assert!(ran.out.starts_with("✓ Switched to Demo demo-big\n"), "{ran:?}");
     let ran = patchbay.run(&["exec", "--attach", "a.png", "--attach", "notes.txt", "/fork \"What is this?\""]);
     assert_eq!(
-        (ran.code, ran.err.contains("/fork takes no attachments; 2 were not used.\n")),
+        (ran.code, ran.err.contains("/fork does not accept attachments; 2 were not used.\n")),
         (Some(0), true),
         "{ran:?}"
     );
@@ -138,7 +138,7 @@ fn command_passes_files_to_its_skill() {
     let ran = run("/guide show context");
     assert!(ran.out.starts_with("Attached: notes.txt (text/plain, 13 bytes).\n"), "{ran:?}");
     for line in ["/guide", "/skill guide"] {
-        assert!(run(line).err.contains("takes attached files together with an input; nothing was run."), "{line}");
+        assert!(run(line).err.contains("accepts attached files only together with an input; nothing was run."), "{line}");
     }
 }
 
@@ -188,7 +188,7 @@ async fn path_of_the_workspace_is_guarded() {
     assert!(refusal(".patchbay/agents/x/AGENTS.md").await.contains("Patchbay's own files"));
     assert!(refusal("pipe").await.contains("a pipe, a socket or a device"));
     std::fs::File::create(patchbay.workspace().join("huge.png")).unwrap().set_len(1 << 30).unwrap();
-    assert_eq!(refusal("huge.png").await, "Error: 'huge.png' has 1,073.7 MB; an attached file may have 10 MiB.");
+    assert_eq!(refusal("huge.png").await, "Error: 'huge.png' has 1,073.7 MB; the limit of an attached file is 10 MiB.");
 }
 
 #[test]
@@ -224,8 +224,8 @@ async fn model_that_cannot_read_a_file_is_named_before_anything_is_sent() {
     let patchbay = with_files();
     let session = host(&patchbay, with_local_model(&server, 8_000)).new_session(&patchbay.workspace()).await.unwrap();
     let refused = wait_for_end(session.submit_input(with_image("look", image(&session).await))).await;
-    let words = "Error: model 'local-1' is not known to read image/png (a.png); nothing was sent. Choose another one with \
-                 /model, or write its input_media into models of [providers.local] in config.toml.";
+    let words = "Error: model 'local-1' is not known to read image/png (a.png); nothing was sent. Choose another \
+        model with /model, or set its input_media under models in [providers.local] of config.toml.";
     assert_eq!((refused.code, &*refused.line()), (Code::AttachmentUnreadable, words));
     assert_eq!((server.requests().len(), session.last_seq()), (0, 0));
     // Texts are read by all models.

@@ -58,9 +58,10 @@ fn session_ends_at_its_budget_and_lists_what_was_spent() {
     let answers = patchbay.answers(&["one", "two", "three", "/usage"]);
     // A request needs a dollar; 0.90 are left after two.
     assert_eq!(codes(&answers), ["answered", "answered", "limit_budget", "usage_listed"]);
-    let over = "the request could cost 1.00 USD, and 0.90 USD is left of 1.20 USD (session in [budget] of config.toml): 0.30 USD \
+    let over = "the request could cost 1.00 USD, but only 0.90 USD is left of 1.20 USD (session in [budget] of \
+        config.toml): 0.30 USD \
                 spent, 0.00 USD reserved for requests under way. Nothing was sent. Start a new session, choose a cheaper model \
-                with /model, or raise the limit and take this session up again with --session.";
+                with /model, or raise the limit and resume this session with --session.";
     assert_eq!((answers[2].message(), server.requests().len()), (&*format!("Error: {over}"), 2));
     let usage = answers[3].message();
     assert!(usage.contains("\nThis session: 0.30 USD spent, of 1.20 USD\n  "), "{usage}");
@@ -163,8 +164,8 @@ fn price_is_needed_only_for_a_budget() {
     patchbay.write("home/config/config.toml", format!("{table}[budget]\nday = \"5\"\n"));
     let answers = patchbay.answers(&["/model far:big", "one"]);
     assert_eq!(answers[1].code(), "price_unknown");
-    let words = "Error: far/big cannot be used with [budget] of config.toml: its price is not known. Nothing was sent. Set the price for a \
-                 million tokens, such as models = [{ id = \"big\", price = { input = \"2.50\", output = \"10\" } }] in [providers.far]";
+    let words = "Error: far/big cannot be used with [budget] of config.toml: its price is not known. Nothing was \
+        sent. Set its price for a million tokens, such as models = [{ id = \"big\", price = { input = \"2.50\", output = \"10\" } }] in [providers.far]";
     assert!(answers[1].message().starts_with(words), "{}", answers[1].message());
 }
 
@@ -195,7 +196,7 @@ fn terminal_shows_what_is_left() {
     let terminal = Terminal::sized(&patchbay, 120, 30, &[]);
     terminal.wait_for_prompt();
     terminal.press("hello\r");
-    terminal.wait_for_containing("the request could cost 1.00 USD, and 0.99 USD is left of 0.99 USD");
+    terminal.wait_for_containing("the request could cost 1.00 USD, but only 0.99 USD is left of 0.99 USD");
     assert!(server.requests().is_empty());
 }
 

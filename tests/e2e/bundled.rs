@@ -49,7 +49,7 @@ fn files_are_listed_and_read() {
     for outside in ["../home/config/config.toml", "/etc/passwd"] {
         let answer = live.answer(&format!("/read {outside}"));
         assert_eq!((answer.code(), &answer.data()["kind"]), ("tool_failed", &json!("invalid")), "{}", answer.message());
-        assert!(answer.message().contains("is not a path of the workspace"), "{}", answer.message());
+        assert!(answer.message().contains("is not a path in the workspace"), "{}", answer.message());
     }
     let missing = live.answer("/read src/lib.rs");
     assert_eq!(missing.data()["kind"], "not-found", "{}", missing.message());

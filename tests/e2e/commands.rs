@@ -84,13 +84,13 @@ fn commands_lists_built_ins_before_aliases() {
 /mail-read N - Show a mail and mark it as read
 /mail-delete N - Delete a mail
 /mail-filter --from UUID - List the mail of the agent in view from one sender
-/retry - Send the last message again if it got no answer
-/drop - Take back the last message if it got no answer
+/retry - Send the last message again if it has no answer
+/drop - Take back the last message if it has no answer
 /diff [N] - Show how the last turn or command changed files, or change N
 /undo [N] [--only] - Undo the file changes of the last turn or command, or of change N; --only leaves out forked agents
 /rewind [N [--files|--files-only]] - List your messages, or go back to before message N: the conversation, with --files also the files, with --files-only the files alone
 /history [N] - Show the last N messages and their answers
-/compact [FOCUS] - Summarise the conversation now; the summary keeps above all what FOCUS says
+/compact [FOCUS] - Summarise the conversation now, with emphasis on FOCUS
 /context - Show what fills the context window, by part, in estimated tokens
 /usage - List the tokens that this session has used, by model, and what they cost
 /providers [refresh] - List the model providers; refresh: ask them for their models first

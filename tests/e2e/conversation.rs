@@ -96,7 +96,7 @@ fn model_can_load_instructions() {
     let answers = patchbay.answers(&lines);
     assert!(answers[0].message().contains("Go to the sea by foot."), "{}", answers[0].message());
     assert!(
-        answers[1].message().contains("there is no skill 'calc' with instructions."),
+        answers[1].message().contains("no skill 'calc' with instructions found."),
         "a tool_dispatch skill has no instructions: {}",
         answers[1].message()
     );

@@ -244,7 +244,7 @@ fn unusable_folders_are_problems() {
     fs::remove_dir_all(patchbay.home().join("config")).unwrap();
     patchbay.write("home/config/skills", "another");
     let (what, command) = one_problem(&patchbay);
-    assert!(what.contains("Your folder of skills cannot be read"), "{what}");
+    assert!(what.contains("Your skills folder cannot be read"), "{what}");
     mend(&patchbay, &command);
     assert_well(&patchbay);
 }

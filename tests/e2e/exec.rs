@@ -366,7 +366,7 @@ fn last_turn_without_a_result_fails() {
 fn rejected_skills_are_reported_on_standard_error() {
     let patchbay = Patchbay::new();
     patchbay.write("home/config/skills/bad/SKILL.md", "---\nname: other\n---\n");
-    assert_ran(&patchbay.run(&["exec", "/calc 1"]), 0, "1\n", "1 skill is kept out or limited; /skills says why.\n");
+    assert_ran(&patchbay.run(&["exec", "/calc 1"]), 0, "1\n", "1 skill is left out or limited. To see why: /skills\n");
     // Said once: the session keeps its snapshot.
     let session = patchbay.last_session();
     assert_ran(&patchbay.run(&["exec", "--session", &session, "/calc 1"]), 0, "1\n", "");

@@ -32,7 +32,7 @@ fn skill_inference_counts_against_call_and_session_limits() {
     let answers = patchbay.answers(&["/ask", "/ask", "hello", "hello"]);
     assert_eq!(answers[0].code(), "tool_result");
     assert_eq!((answers[1].code(), answers[1].data()["kind"].as_str()), ("tool_failed", Some("quota")));
-    let words = "the prompt has about 6 tokens, and this session may use 3 more of its 8 (limits.session_tokens)";
+    let words = "the prompt has about 6 tokens, but this session has only 3 of its 8 tokens left (limits.session_tokens)";
     assert!(answers[1].message().contains(words), "{}", answers[1].message());
     assert_eq!((answers[2].code(), answers[3].code()), ("answered", "limit_tokens"));
     // The limit belongs to the session and remains exhausted.
@@ -57,7 +57,7 @@ fn skill_inference_counts_against_the_budget() {
     assert_eq!(answers[0].message(), "Yes.");
     assert_eq!((answers[1].code(), answers[1].data()["kind"].as_str()), ("tool_failed", Some("quota")));
     let words =
-        "the request could cost 1.00 USD, and 0.99 USD is left of 1.00 USD (session in [budget] of config.toml)";
+        "the request could cost 1.00 USD, but only 0.99 USD is left of 1.00 USD (session in [budget] of config.toml)";
     assert!(answers[1].message().contains(words), "{}", answers[1].message());
     assert_eq!(answers[2].code(), "limit_budget");
     let usage = answers[3].message();

@@ -109,6 +109,6 @@ fn only_the_folder_of_a_skill_is_linked() {
     copy(&patchbay, &folder(&patchbay, "keeper"));
     let installed = folder(&patchbay, "home/config/skills/keeper");
     let ran = patchbay.run(&["plugin", "add", "--link", "--replace", &installed]);
-    assert!(ran.err.contains("is in the folder of skills already."), "{}", ran.err);
+    assert!(ran.err.contains("is already in the skills folder."), "{}", ran.err);
     assert!(patchbay.home().join("config/skills/keeper/keeper.wasm").exists());
 }

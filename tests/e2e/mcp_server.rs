@@ -350,7 +350,7 @@ fn bad_clients_get_an_error_or_a_clean_end() {
     assert!(client.read()["error"]["code"].is_i64());
     assert_eq!(client.ask(&json!({"jsonrpc": "2.0", "id": 9, "method": "no/such"}))["error"]["code"], -32601);
     let unfit = client.ask(&json!({"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {"name": 7}}));
-    assert_eq!((&unfit["id"], &unfit["error"]["message"]), (&json!(9), &json!("the parameters do not fit the method")));
+    assert_eq!((&unfit["id"], &unfit["error"]["message"]), (&json!(9), &json!("invalid parameters for the method")));
     assert_eq!(client.call("calc__eval", json!({"expression": "1"}))["result"]["isError"], false);
     assert_eq!(client.end().code, Some(0));
     // A notification before the handshake ends the connection.

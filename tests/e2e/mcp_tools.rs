@@ -82,7 +82,7 @@ fn person_calls_tools_of_a_server() {
     assert_eq!(said[1], "Error: the disk is full.");
     let denied = "Error: tool 'mcp__test__write_it' may not be called: it is not allowed.";
     assert!(said[2].starts_with(denied), "{}", said[2]);
-    assert_eq!(said[3], "Error: tool 'mcp__test__nope' not found: no MCP server that is available now has it.");
+    assert_eq!(said[3], "Error: tool 'mcp__test__nope' not found: no available MCP server has it.");
 }
 
 #[test]
@@ -219,19 +219,19 @@ fn skill_with_the_grant_tools_calls_a_server() {
 #[test]
 fn misbehaving_server_costs_its_own_call_only() {
     for (mode, code, words) in [
-        ("dies", "unavailable", "the MCP server 'test' ended before it had answered"),
+        ("dies", "unavailable", "the MCP server 'test' ended before it had responded"),
         ("hangs", "limit_time", "call exceeded its time limit of 700 ms (mcp.test.call_ms)"),
         ("floods", "limit_time", "call exceeded its time limit of 700 ms (mcp.test.call_ms)"),
         ("responses", "limit_time", "call exceeded its time limit of 700 ms (mcp.test.call_ms)"),
         (
             "garbage",
             "unavailable",
-            "the MCP server 'test' wrote 1000 lines that are no messages before it had answered",
+            "the MCP server 'test' wrote 1000 lines that are not messages before it had responded",
         ),
-        ("half", "unavailable", "the MCP server 'test' ended before it had answered"),
+        ("half", "unavailable", "the MCP server 'test' ended before it had responded"),
         ("long", "unavailable", "sent a message of more than 9437184 bytes"),
-        ("big", "limit_output", "the answer has more than 4194304 bytes (limits.output_bytes)"),
-        ("nonsense", "invalid_output", "the result of the call is not one"),
+        ("big", "limit_output", "the response has more than 4194304 bytes (limits.output_bytes)"),
+        ("nonsense", "invalid_output", "the result of the call is invalid"),
     ] {
         // The others answer, which takes longer on a busy machine.
         let keys = if code == "limit_time" { "call_ms = 700" } else { "" };
@@ -265,13 +265,14 @@ fn misbehaving_server_over_http_costs_its_own_call_only() {
         (
             "missing",
             "unavailable",
-            "the MCP server 'test' is not available: it answered with the HTTP status 404. 'patchbay mcp check test' shows more.",
+            "the MCP server 'test' is not available: it responded with HTTP status 404. 'patchbay mcp check test' \
+             shows more.",
         ),
-        ("fails", "unavailable", "the MCP server 'test' is not available: it answered with the HTTP status 500. "),
-        ("redirects", "unavailable", "the MCP server 'test' is not available: it answered with the HTTP status 302. "),
-        ("page", "unavailable", "is not available: it answered with the media type 'text/html' instead of "),
-        ("nonsense", "unavailable", "the MCP server 'test' is not available: it sent no answer. "),
-        ("wrong id", "unavailable", "the MCP server 'test' is not available: it sent no answer. "),
+        ("fails", "unavailable", "the MCP server 'test' is not available: it responded with HTTP status 500. "),
+        ("redirects", "unavailable", "the MCP server 'test' is not available: it responded with HTTP status 302. "),
+        ("page", "unavailable", "is not available: it responded with the media type 'text/html' instead of "),
+        ("nonsense", "unavailable", "the MCP server 'test' is not available: it sent no response. "),
+        ("wrong id", "unavailable", "the MCP server 'test' is not available: it sent no response. "),
         ("half", "unavailable", "the MCP server 'test' is not available: the response from http://127.0.0.1:"),
         ("events", "limit_time", "call exceeded its time limit of 700 ms (mcp.test.call_ms)"),
         ("long event", "unavailable", "it sent a message of more than 9437184 bytes"),
@@ -321,8 +322,8 @@ fn misbehaving_server_takes_no_memory() {
 fn server_with_an_unknown_revision_is_refused() {
     let old = over_http("old");
     for patchbay in [served("old", ""), served_over_http(&old, "")] {
-        let words = "Error: the MCP server 'test' is not available: it speaks the unknown revision '1999-01-01' of MCP; \
-                     known are 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25";
+        let words = "Error: the MCP server 'test' is not available: it speaks revision '1999-01-01' of MCP, which \
+            is not supported; use 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25";
         let ran = check(&patchbay, &["test"]);
         assert!(ran.code == Some(1) && ran.err.starts_with(words) && ran.err.ends_with("[unavailable]\n"), "{ran:?}");
     }
@@ -375,13 +376,13 @@ fn server_that_is_not_there_is_reported_once() {
     let patchbay = Patchbay::quick();
     patchbay.write("home/config/config.toml", "[mcp.test]\ncommand = [\"no-such-program\"]\n");
     let ran = patchbay.exec(&["say 1", "say 2", "say 3", "call mcp__test__echo {}", "say 5", "say 6"]);
-    let words = "the MCP server 'test' is not available: no absolute folder of PATH has the program 'no-such-program'";
+    let words = "the MCP server 'test' is not available: no absolute folder in PATH has the program 'no-such-program'";
     let reported = ran.err.matches(words).count();
     // On a busy machine, it may have failed five times.
-    let given_up = ran.err.matches("not started again in this session").count();
+    let given_up = ran.err.matches("not restarted in this session").count();
     assert_eq!((ran.code, reported - given_up), (Some(0), 1), "{}", ran.err);
     assert!(ran.err.contains(&format!("{words}. 'patchbay mcp check test' shows more.")), "{}", ran.err);
-    let missing = "tool 'mcp__test__echo' not found: no MCP server that is available now has it.";
+    let missing = "tool 'mcp__test__echo' not found: no available MCP server has it.";
     assert!(ran.out.contains(missing), "{}", ran.out);
 }
 
@@ -396,11 +397,11 @@ fn check_shows_tools_decisions_and_what_is_left_out() {
         "ask    decided in config.toml",
         "allow  the server marks it as read-only",
         "ask    the server does not mark it as read-only",
-        "Note: Tool 'write_it' is left out: 'write.it' has the name 'mcp__test__write_it' too.",
+        "Note: Tool 'write_it' is left out: 'write.it' has the same name, 'mcp__test__write_it'.",
         "Note: Tool 'echo' is declared twice; the first one is used.",
-        "Note: Tool 'no_schema' is left out: it is not a tool of MCP: missing field `inputSchema`.",
+        "Note: Tool 'no_schema' is left out: its declaration is invalid: missing field `inputSchema`.",
         "The schema of tool 'mcp__test__bad' uses 'unevaluatedProperties', which is not supported",
-        "Note: config.toml decides about 'gone', which is no usable tool of the server.",
+        "Note: config.toml has a rule for 'gone', which is not a usable tool of the server.",
         &long,
     ] {
         assert!(ran.out.contains(line), "{line}\n{}", ran.out);
@@ -471,7 +472,7 @@ fn nested_answer_is_bounded_by_what_its_caller_has_left() {
     let patchbay = served("large", "");
     let call = "/code try { await tools.mcp.test.break({}) } catch (error) { error.message }";
     // One call may use half of the program's output limit.
-    let expected = "tool 'mcp__test__break' was stopped: the answer has more than 2097152 bytes \
-                    (its share of what its caller had left of limits.output_bytes).";
+    let expected = "tool 'mcp__test__break' was stopped: the response has more than 2097152 bytes (its share of \
+        the caller's remaining limits.output_bytes).";
     assert_eq!(patchbay.line(call), expected);
 }

@@ -45,7 +45,7 @@ fn plan_changes_nothing() {
         "{shown}"
     );
     assert_eq!(patchbay.line("/note list"), "No notes.");
-    assert!(patchbay.line("/mode fast").contains("there is no mode 'fast'; modes are ask, edits and plan."));
+    assert!(patchbay.line("/mode fast").contains("unknown mode 'fast'; use ask, edits or plan."));
     // The skill of this alias stays.
     assert!(patchbay.line("/help plan_compiler").contains("/plan"));
 }
@@ -56,7 +56,7 @@ fn edits_write_without_a_question_and_all_else_asks() {
     let terminal = open(&patchbay, &[]);
     // Shift+Tab.
     terminal.press("\x1b[Z");
-    terminal.wait_for_prefix("Mode: edits. Files of this workspace are written without a question.");
+    terminal.wait_for_prefix("Mode: edits. Tools write files in this workspace without asking.");
     terminal.press("call files__write {\"path\":\"a.txt\",\"text\":\"one\\n\"}\r");
     terminal.wait_for_containing("Created 'a.txt'");
     terminal.wait_for_prefix("edits · ");

@@ -17,7 +17,7 @@ fn error_of_a_nested_tool_reaches_the_caller() {
         told[1],
         ("invalid", r#"Error: input for 'calc__eval' is invalid: "expression" is a required property."#)
     );
-    assert!(told[2].1.starts_with("Error: the input for 'calc__eval' is no JSON: "), "{}", told[2].1);
+    assert!(told[2].1.starts_with("Error: the input for 'calc__eval' is not valid JSON: "), "{}", told[2].1);
     assert_eq!(told[3].0, "unit-mismatch");
 }
 

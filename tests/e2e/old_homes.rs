@@ -51,7 +51,7 @@ fn agents_of_an_old_home_keep_their_provider() {
     let server = Server::always(CHAT.answer_with(&["Still here."]));
     let patchbay = home_of("8737703", &server);
     let notice = "default_model 'llama-4' now belongs to provider 'meta', no longer to 'ollama'. Agents of earlier sessions keep \
-                  'ollama'. To keep it for new ones, too: default_model = \"ollama:llama-4\" in config.toml.";
+                  'ollama'. To keep it for new agents as well: default_model = \"ollama:llama-4\" in config.toml.";
     // A new session is the first to be opened: only later ones are its agents.
     let first = patchbay.run(&["exec", "/skills"]);
     assert!(first.err.contains(notice), "{}", first.err);

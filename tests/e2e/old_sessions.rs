@@ -101,7 +101,7 @@ fn files_of_an_old_session_are_missing_until_a_reload() {
     let answers = patchbay.answers_in(&["--session", session], &[list, "/reload_skills", list]);
     let missing = answers[0].message();
     assert!(missing.contains("skill_files_missing"), "{missing}");
-    assert!(missing.contains("'alpha' was stored without its files; /reload_skills reads them."), "{missing}");
+    assert!(missing.contains("'alpha' was stored without its files. Run /reload_skills to read them."), "{missing}");
     assert!(answers[2].message().contains("a.md (3 bytes)"), "{}", answers[2].message());
 }
 

@@ -286,7 +286,7 @@ fn rules_of_the_operator_are_applied_before_and_after_a_download() {
 fn addresses_that_are_not_fetched_say_what_to_write() {
     let patchbay = Patchbay::new();
     for (address, code, words) in [
-        ("oci://ghcr.io/acme/greet", "invalid_args", "names no version; write oci://ghcr.io/acme/greet:VERSION"),
+        ("oci://ghcr.io/acme/greet", "invalid_args", "has no version; write oci://ghcr.io/acme/greet:VERSION"),
         (
             "oci://ghcr.io/acme/greet:latest",
             "invalid_args",

@@ -195,7 +195,7 @@ fn installation_dependent_findings_are_notes() {
     let notes: Vec<_> = ran.out.lines().filter(|line| line.starts_with("note: ")).collect();
     let os = if cfg!(target_os = "macos") { "darwin" } else { std::env::consts::OS };
     let ineligible = format!("note: It would not be loaded on this machine: OS '{os}' not in [plan9].");
-    assert_eq!(notes, [&*ineligible, "note: It is only loaded where these tools are: other__tool."]);
+    assert_eq!(notes, [&*ineligible, "note: It is only loaded if these tools exist: other__tool."]);
 }
 
 #[test]
@@ -218,7 +218,7 @@ fn inspect_shows_the_last_lines_before_a_trap() {
     let guest = Guest { before_tools: body.into(), ..Guest::default() }.with(more);
     patchbay.write("workspace/greeter.wasm", guest.packaged("---\n---\n"));
     let ran = patchbay.run(&["plugin", "inspect", "greeter.wasm"]);
-    let end = "\nwrong: [invalid_component] Asked for its tools, it ended with trap: the component trapped: wasm trap: wasm \
+    let end = "\nwrong: [invalid_component] Listing its tools failed with trap: the component trapped: wasm trap: wasm \
                `unreachable` instruction executed.\n  printed: no[2Jcon\n";
     assert!(ran.code == Some(1) && ran.out.ends_with(end), "{ran:?}");
     let json = json_lines(&patchbay.run(&["plugin", "inspect", "--json", "greeter.wasm"]).out).remove(0);
@@ -338,18 +338,18 @@ fn build_explains_why_a_folder_cannot_be_built() {
     patchbay.write("workspace/text.wasm", "text");
     let ran = build(&[&folder, "--wasm", "text.wasm"]);
     assert_eq!((ran.code, &*ran.out), (Some(1), ""));
-    assert!(ran.err.starts_with("Error: text.wasm cannot be made a component: "), "{}", ran.err);
+    assert!(ran.err.starts_with("Error: cannot make a component from text.wasm: "), "{}", ran.err);
 
     // A module without the metadata of its world.
     patchbay.write("workspace/worldless.wasm", wat::parse_str("(module (import \"env\" \"f\" (func)))").unwrap());
     let ran = build(&[&folder, "--wasm", "worldless.wasm"]);
-    assert!(ran.err.starts_with("Error: worldless.wasm cannot be made a component: "), "{}", ran.err);
+    assert!(ran.err.starts_with("Error: cannot make a component from worldless.wasm: "), "{}", ran.err);
 
     let mut cut = Guest::default().component();
     cut.truncate(cut.len() - 10);
     patchbay.write("workspace/cut.wasm", cut);
     let ran = build(&[&folder, "--wasm", "cut.wasm"]);
-    assert!(ran.err.starts_with("Error: cut.wasm cannot be made a component: Damaged or truncated: "), "{}", ran.err);
+    assert!(ran.err.starts_with("Error: cannot make a component from cut.wasm: Damaged or truncated: "), "{}", ran.err);
     assert!(!Path::new(&folder).join("greeter.wasm").exists(), "nothing was written");
 }
 
@@ -360,7 +360,7 @@ fn build_output_is_not_used_as_input() {
     let file = format!("{folder}/greeter.wasm");
     fs::write(&file, &built).unwrap();
     let words = format!(
-        "{file} has a SKILL.md embedded already; give the component from before that build, or run cargo again"
+        "{file} already has an embedded SKILL.md; pass the component from before that build, or run cargo again"
     );
     assert_refused(&patchbay.run(&["plugin", "build", &folder, "--wasm", &file]), &words);
     assert_eq!(fs::read(&file).unwrap(), built, "it is as it was");
@@ -485,7 +485,8 @@ fn rust_build_failure_is_explained() {
     let ran = build(&patchbay, &folder);
     let folder = folder.canonicalize().unwrap().display().to_string();
     let words = format!(
-        "Error: {folder}/Cargo.toml makes no WebAssembly library: write crate-type = [\"cdylib\", \"rlib\"] under [lib] \
+        "Error: {folder}/Cargo.toml does not build a WebAssembly library: write crate-type = [\"cdylib\", \"rlib\"] \
+         under [lib] \
          [build_failed]\n"
     );
     assert!(ran.err.ends_with(&words), "{}", ran.err);
@@ -493,7 +494,7 @@ fn rust_build_failure_is_explained() {
     let mut command = patchbay.command(&["plugin", "build", &folder]);
     let ran = ran_without_cargo(&mut command);
     let words =
-        "cannot run cargo: No such file or directory (os error 2). Install Rust, or give the module with --wasm FILE";
+        "cannot run cargo: No such file or directory (os error 2). Install Rust, or pass the module with --wasm FILE";
     assert_refused(&ran, words);
 }
 
@@ -603,7 +604,7 @@ fn inspect_reports_faults_of_a_plugin() {
     }
     let ran = patchbay.run(&["plugin", "inspect", "greeter.wasm"]);
     assert_eq!(ran.code, Some(1));
-    let wrong = "wrong: [invalid_component] Asked for its tools, it ended with invalid_output: the component \
+    let wrong = "wrong: [invalid_component] Listing its tools failed with invalid_output: the component \
         returned an invalid result: the input schema of tool 'run' is not a JSON object.";
     let found: Vec<_> = ran.out.lines().filter(|line| line.starts_with("wrong: ")).collect();
     assert_eq!(found, [wrong], "a component that cannot be described has no diagnostics about missing tools");

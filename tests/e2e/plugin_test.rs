@@ -131,7 +131,8 @@ fn requests_are_answered_from_the_fixture() {
     let mut other = case.clone();
     other["host"] = json!([]);
     fixture(&patchbay, "a.json", &other);
-    let missing = "  not_recorded: no recorded answer for http.send {\"headers\":[],\"method\":\"GET\",\"url\":\"https://example.com/a\"}\n";
+    let missing = "  not_recorded: no recorded result for http.send \
+        {\"headers\":[],\"method\":\"GET\",\"url\":\"https://example.com/a\"}\n";
     let ran = test(&patchbay, &["plug.wasm"]);
     assert!(ran.code == Some(1) && ran.out.contains(missing), "{ran:?}");
     // A problem with host calls is not updated away.
@@ -143,7 +144,7 @@ fn requests_are_answered_from_the_fixture() {
     other["host"] = json!([call, call, {"call": "ftp.send"}]);
     fixture(&patchbay, "a.json", &other);
     let ran = test(&patchbay, &["plug.wasm"]);
-    assert!(ran.out.contains("  host call 3: there is no host function 'ftp.send'; there are: http.send, "), "{ran:?}");
+    assert!(ran.out.contains("  host call 3: unknown host function 'ftp.send'; known are http.send, "), "{ran:?}");
     assert!(ran.out.contains("  host call 2, http.send: the tool did not make this recorded call "), "{ran:?}");
     other["host"] = json!([{"call": "http.send", "gives": {"error": {"kind": "timeout", "message": "too late"}}}]);
     (other["result"], other["failure"]) = (Value::Null, json!({"kind": "timeout", "message": "too late"}));
@@ -224,7 +225,7 @@ fn workspace_is_a_tree_that_is_checked_afterwards() {
     let ran = test(&patchbay, &["plug.wasm"]);
     assert!(
         ran.out.contains(
-            "  not_recorded: no recorded answer for workspace.read {\"max\":100,\"offset\":0,\"path\":\"a\"}\n"
+            "  not_recorded: no recorded result for workspace.read {\"max\":100,\"offset\":0,\"path\":\"a\"}\n"
         ),
         "{ran:?}"
     );

@@ -177,7 +177,7 @@ fn program_in_the_background_is_read_and_stopped() {
     terminal.press("call terminal__output {\"id\":1,\"offset\":100000006}\r");
     terminal.wait_for_containing("running; bytes 100000006 to 100000011 of 100000011");
     terminal.press("call terminal__output {\"id\":2}\r");
-    terminal.wait_for_containing("no program 2 runs or has run in the background");
+    terminal.wait_for_containing("no background program 2 found");
     terminal.press("/ps stop 1\r");
     terminal.wait_for_containing("Program 1 has ended: killed: it was stopped.");
     wait_for_only_patchbay(&workspace(&patchbay));
@@ -279,7 +279,7 @@ fn paths_of_a_call_lie_where_programs_change_nothing() {
     let terminal = open(&patchbay);
     let call = |input: &str| terminal.press(&format!("call terminal__run {input}\r"));
     call(r#"{"command":"true","write":["link"]}"#);
-    terminal.wait_for_containing("it lies where programs can change it");
+    terminal.wait_for_containing("programs can already change it");
     terminal.wait_until_idle();
     call(r#"{"command":"true","read":["/usr/../etc"]}"#);
     terminal.wait_for_containing("write it without '..'");
@@ -344,7 +344,7 @@ fn programs_run_with_plain_lines() {
     terminal.press("/ps 1\r");
     terminal.wait_for_text("hello");
     terminal.press("/ps 2\r");
-    terminal.wait_for_containing("Error: there is no program 2; /ps lists them.");
+    terminal.wait_for_containing("Error: program 2 not found. To list programs: /ps");
     terminal.press("/quit\r");
     assert_eq!(terminal.wait_for_exit(), 0);
     assert_none_left(&workspace(&patchbay));

@@ -154,7 +154,7 @@ fn unavailable_model_is_rejected_with_documented_texts() {
         ("/model", "invalid_args", "Error: /model requires a model name.".to_owned()),
         ("/model /high", "invalid_args", "Error: /model requires a model name.".to_owned()),
         ("/model gpt-4o/", "invalid_args", "Error: a thinking level must follow '/' in 'gpt-4o/'.".to_owned()),
-        ("/providers now", "invalid_args", "Error: /providers takes 'refresh' or nothing.".to_owned()),
+        ("/providers now", "invalid_args", "Error: /providers accepts 'refresh' or nothing.".to_owned()),
     ];
     let answers = Patchbay::new().answers(&table.each_ref().map(|(line, ..)| *line));
     for ((line, code, message), answer) in table.iter().zip(&answers) {

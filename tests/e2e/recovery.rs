@@ -214,7 +214,7 @@ fn conversation_that_is_too_long_is_summarised() {
     // The first message, the refused one, the summary, the second message; the third is refused, and so is its summary.
     assert_eq!(ran.code, Some(1), "{ran:?}");
     let mut lines = ran.errors().lines();
-    let notice = "The conversation is longer than local-1 can read: it is summarised.";
+    let notice = "The conversation is longer than local-1 can read; summarising it.";
     assert_eq!((lines.next(), lines.next()), (Some(notice), Some(notice)));
     let error = lines.next().unwrap();
     assert!(
@@ -247,8 +247,8 @@ fn summary_that_is_cut_off_changes_nothing() {
     let answers = patchbay.answers(&[&format!("/model {}", CHAT.model), "one", "/compact", "show context"]);
     let compacted = &answers[2];
     assert_eq!(compacted.code(), "compaction_failed");
-    let message = "Error: the conversation could not be summarised: the summary was cut off: it is as long as the model's \
-                   answers may be. It is kept as it was; try /compact again, or choose a model that reads more with /model.";
+    let message = "Error: the conversation could not be summarised: the summary was cut off: it reached the model's \
+        output limit. It is kept as it was; try /compact again, or choose a model with a larger context window with /model.";
     assert_eq!(compacted.message(), message);
     let waits = "Rate limit exceeded: openai-compatible. Retrying in ";
     let is_wait = |event: &&Value| event["text"].as_str().is_some_and(|text| text.starts_with(waits));

@@ -195,7 +195,7 @@ fn second_process_is_told_which_process_uses_the_session() {
     let mut live = patchbay.live(&[]);
     let id = live.session().to_owned();
     let words = format!(
-        "session {id} is in use by process {}. End that one, or start a new session. [session_in_use]",
+        "session {id} is in use by process {}. End that process, or start a new session. [session_in_use]",
         live.pid()
     );
     assert_refused(&patchbay, &["exec", "--session", &id, "/skills"], &words);
@@ -238,7 +238,7 @@ fn damaged_snapshot_is_reported_and_session_can_be_removed() {
         "{}",
         ran.err
     );
-    assert!(ran.err.ends_with(&format!("; 'patchbay sessions rm {id}' removes it [store_failed]\n")), "{}", ran.err);
+    assert!(ran.err.ends_with(&format!(". To remove it: patchbay sessions rm {id} [store_failed]\n")), "{}", ran.err);
     assert_eq!(patchbay.run(&["sessions", "rm", &id]).code, Some(0));
 }
 

@@ -110,7 +110,7 @@ fn damaged_files_are_stored_again_by_a_reload() {
     for pack in fs::read_dir(patchbay.home().join("data/skill-files")).unwrap() {
         fs::write(pack.unwrap().path(), "damaged").unwrap();
     }
-    let missing = "'guide' was stored without its files; /reload_skills reads them.";
+    let missing = "'guide' was stored without its files. Run /reload_skills to read them.";
     let run = |line: &str| patchbay.run(&["exec", "--session", &session, line]).out;
     assert!(run("/help guide").contains(missing));
     run("/reload_skills");
@@ -173,7 +173,7 @@ fn persons_command_lists_the_files_for_the_model() {
     assert_eq!(answers[0].rows()[0], ("skill", &*format!("Read references/a.md.\n\n{LIST}")));
     let with_input = format!("Read references/a.md.\n\nARGUMENTS: now\n\n{LIST}");
     assert_eq!(answers[1].rows()[0], ("skill", &*with_input));
-    let people = "Read a.md.\n\nThe files of this skill are for people: you cannot read them.";
+    let people = "Read a.md.\n\nThe files of this skill are only for the user: you cannot read them.";
     assert_eq!(answers[2].rows()[0], ("skill", people));
 }
 

@@ -128,7 +128,7 @@ async fn editor_is_asked_once_for_a_long_text() {
     let path = editor.texts.lock().unwrap().keys().next().unwrap().clone();
     editor.texts.lock().unwrap().insert(path, "x".repeat((4 << 20) + 1));
     let refused = call(&play, "files__read", json!({"path": "long.txt"})).await;
-    let error = "the editor could not read 'long.txt': its text has 4194305 bytes, over the limit of 4194304";
+    let error = "the editor could not read 'long.txt': its text has 4194305 bytes; the limit is 4194304";
     assert!(refused["error"].as_str().unwrap().contains(error), "{refused}");
 }
 

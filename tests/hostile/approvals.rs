@@ -58,7 +58,7 @@ impl Approver for WaitingPerson {
 }
 
 /// Why a fifth question of a session is not asked.
-pub(crate) const NO_ROOM: &str = "4 questions of this session wait for an answer; answer one, then call the tool again";
+pub(crate) const NO_ROOM: &str = "4 questions of this session are open; answer one, then call the tool again";
 
 /// A user's skills that request capabilities and use them. The workspace is the user's home folder, unless it is another one.
 pub(crate) struct Host {

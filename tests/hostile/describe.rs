@@ -177,21 +177,21 @@ async fn deterministic_descriptions_are_cached() {
         (
             before_tools("(unreachable)"),
             refused(
-                "Asked for its tools, it ended with trap: the component trapped: wasm trap: wasm `unreachable` \
+                "Listing its tools failed with trap: the component trapped: wasm trap: wasm `unreachable` \
                  instruction executed.",
             ),
         ),
         (
             before_tools(&endless_loop("")),
             refused(
-                "Asked for its tools, it ended with limit_fuel: the call used up its fuel of 10000000 units \
+                "Listing its tools failed with limit_fuel: the call used up its fuel of 10000000 units \
                  (limits.fuel): it does too much work for one call, or it loops.",
             ),
         ),
         (
             schema("[]"),
             refused(
-                "Asked for its tools, it ended with invalid_output: the component returned an invalid result: the \
+                "Listing its tools failed with invalid_output: the component returned an invalid result: the \
                  input schema of tool 'run' is not a JSON object.",
             ),
         ),
@@ -249,8 +249,8 @@ async fn timeout_is_cached_until_a_retry_is_requested() {
     let problem = describer.describe(time_limit_only(60), component.clone()).await.unwrap_err();
     assert_eq!(
         problem.message,
-        "Asked for its tools, it ended with limit_time: call exceeded its time limit of 60 ms (limits.time_ms). /reload_skills \
-         tries again."
+        "Listing its tools failed with limit_time: call exceeded its time limit of 60 ms (limits.time_ms). To try \
+         again: /reload_skills"
     );
     assert!(describer.is_cached(digest).await);
     // The component's folder is deleted, so it cannot be compiled or run: the result must come from the cache.

@@ -193,8 +193,8 @@ async fn outside_input_is_checked_and_answer_is_cleaned_and_bounded() {
     for (tool, word, code, message) in [
         (&tool, "fail", Code::ToolFailed, "the disk is full.".to_owned()),
         (&hasty, "hang", Code::LimitTime, stopped("call exceeded its time limit of 200 ms (mcp.files.call_ms)")),
-        (&tool, "flood", Code::LimitOutput, stopped("the answer has more than LIMIT bytes (limits.output_bytes)")),
-        (&tool, "pieces", Code::LimitOutput, stopped("the answer has more than LIMIT bytes (limits.output_bytes)")),
+        (&tool, "flood", Code::LimitOutput, stopped("the response has more than LIMIT bytes (limits.output_bytes)")),
+        (&tool, "pieces", Code::LimitOutput, stopped("the response has more than LIMIT bytes (limits.output_bytes)")),
     ] {
         let error = caller.says(tool, word).await.unwrap_err();
         assert_eq!((error.code(), error.to_string()), (code, message), "{word}");
@@ -240,8 +240,8 @@ async fn input_too_long_for_a_question_is_refused() {
         Arc::get_mut(&mut tool).unwrap().is_shown_whole = true;
         caller.says(&tool, "short").await.unwrap();
         let error = caller.says(&tool, "long").await.unwrap_err();
-        let why = "a question to the user can show 16384 characters, and this input has 16385; write what is long to a file, \
-                   and pass its path";
+        let why = "a question to the user can show 16384 characters, and this input has 16385; write long contents \
+            to a file, and pass its path";
         assert_eq!((error.code(), error.to_string()), (Code::LimitInput, stopped(why)));
         assert_eq!(tool.calls.load(Ordering::Relaxed), 1);
     }

@@ -166,7 +166,7 @@ pub(crate) fn retrying(stage: &Stage) {
     // On a busy machine, not each second is seen.
     let seconds_left = || {
         let lines = terminal.lines();
-        let left = lines.iter().find_map(|line| line.strip_prefix("* demo:demo-1 · asks again in "))?;
+        let left = lines.iter().find_map(|line| line.strip_prefix("* demo:demo-1 · retrying in "))?;
         left.split(' ').next()?.parse::<u32>().ok()
     };
     let first = Cell::new(None);
@@ -179,7 +179,7 @@ pub(crate) fn retrying(stage: &Stage) {
     terminal.wait_for_prefix("Stopped after ");
     terminal.wait_until_idle();
     let all = terminal.all_rows();
-    assert!(!all.iter().any(|row| row.contains("asks again") || row.contains("etrying")), "{all:?}");
+    assert!(!all.iter().any(|row| row.contains("etrying")), "{all:?}");
 }
 
 /// A message without an answer is sent again by `/retry` and removed by `/drop`.
@@ -374,7 +374,7 @@ pub(crate) fn refused(stage: &Stage) {
     let terminal = stage.open(patchbay);
     terminal.press("Are you there?\r");
     if stage.columns > 80 {
-        terminal.wait_for_containing("asks again in ");
+        terminal.wait_for_containing("retrying in ");
         terminal.wait_for_containing(": connection refused");
     }
     terminal.wait_for_prefix("Error: openai-compatible: ");
@@ -382,7 +382,7 @@ pub(crate) fn refused(stage: &Stage) {
     let error = terminal.lines();
     let error = error.iter().skip_while(|line| !line.starts_with("Error: ")).cloned().collect::<Vec<_>>().join(" ");
     assert!(error.to_lowercase().contains("connection refused"), "{error}");
-    assert!(!terminal.all_rows().iter().any(|row| row.contains("asks again")), "{:?}", terminal.all_rows());
+    assert!(!terminal.all_rows().iter().any(|row| row.contains("retrying")), "{:?}", terminal.all_rows());
 }
 
 /// `[terminal]` of `config.toml`: how prose is broken, whether colours are used, what stays of thinking.

@@ -171,11 +171,11 @@ impl Connection {
 
     async fn request(self: &Arc<Self>, id: RequestId, method: &str, line: Vec<u8>, permit: LinePermit) {
         if self.requests.lock().len() >= OPEN_REQUESTS {
-            let message = format!("{OPEN_REQUESTS} requests have no answer yet; wait for one.");
+            let message = format!("{OPEN_REQUESTS} requests are still running; wait for one.");
             return self.refuse(&id, RpcError::invalid_request(message)).await;
         }
         let Some(responder) = Responder::new(id.clone(), &self.outbox, &self.requests) else {
-            return self.refuse(&id, RpcError::invalid_request("a request with this id has no answer yet.")).await;
+            return self.refuse(&id, RpcError::invalid_request("another request with this id is still running.")).await;
         };
         if let Err(error) = self.check_order(method) {
             return responder.respond(Err(error)).await;

@@ -58,7 +58,7 @@ pub(crate) async fn line(session: &Session, blocks: Vec<ContentBlock>) -> Result
             }
             kind => {
                 return Err(refused(format_args!(
-                    "a block of the kind '{}' is not known.",
+                    "unknown kind of block: '{}'.",
                     patchbay_core::text::excerpt(kind, 40)
                 )));
             }

@@ -64,12 +64,12 @@ fn is_cut_off(stop: Stop) -> bool {
 
 fn notice(stop: Stop, raw: &str, why: Option<&str>, is_blank: bool) -> Option<String> {
     let mut text = match stop {
-        Stop::MaxTokens => "The answer is cut off: it is as long as the model's answers may be.".to_owned(),
-        Stop::ContextWindow => "The answer is cut off: the conversation is as long as the model can read.".to_owned(),
+        Stop::MaxTokens => "The answer is cut off: it reached the model's output limit.".to_owned(),
+        Stop::ContextWindow => "The answer is cut off: the model's context window is full.".to_owned(),
         Stop::Refusal => "The model refuses to answer this.".to_owned(),
         Stop::ContentFilter => "The provider's filter cut the answer off.".to_owned(),
         Stop::Other => format!("The provider ended the answer for another reason: {}.", text::excerpt(raw, RAW_CHARS)),
-        Stop::EndTurn | Stop::ToolUse if is_blank => "The model answered nothing.".to_owned(),
+        Stop::EndTurn | Stop::ToolUse if is_blank => "The model's answer is empty.".to_owned(),
         Stop::EndTurn | Stop::ToolUse => return None,
     };
     if let Some(why) = why {
@@ -90,16 +90,16 @@ mod tests {
     fn answer_without_a_result_says_why() {
         for (stop, text, failure) in [
             (Stop::EndTurn, "Yes.", None),
-            (Stop::EndTurn, " \n", Some("The model answered nothing.")),
-            (Stop::ToolUse, "", Some("The model answered nothing.")),
+            (Stop::EndTurn, " \n", Some("The model's answer is empty.")),
+            (Stop::ToolUse, "", Some("The model's answer is empty.")),
             // A part of an answer is a result.
             (Stop::MaxTokens, "Half", None),
-            (Stop::MaxTokens, "", Some("The answer is cut off: it is as long as the model's answers may be.")),
+            (Stop::MaxTokens, "", Some("The answer is cut off: it reached the model's output limit.")),
             (Stop::ContextWindow, "Half", None),
             (
                 Stop::ContextWindow,
                 "",
-                Some("The answer is cut off: the conversation is as long as the model can read."),
+                Some("The answer is cut off: the model's context window is full."),
             ),
             (Stop::Refusal, "Sorry.", Some("The model refuses to answer this.")),
             (Stop::ContentFilter, "Half", Some("The provider's filter cut the answer off.")),

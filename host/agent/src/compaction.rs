@@ -70,8 +70,8 @@ pub(crate) fn instruction(window: u64, focus: &str) -> String {
     // In English, about a quarter of the window.
     let words = (window / 8).clamp(1, SUMMARY_WORDS);
     let mut text = format!(
-        "Summarise the conversation so far.\n\nYour summary replaces it: the next request contains nothing else. Say what the \
-         person wants and prefers, what was found out and decided, what was done and with which result, names, paths and \
+        "Summarise the conversation so far.\n\nYour summary replaces it: the next request contains nothing else. \
+         Say what the user wants and prefers, what was found out and decided, what was done and with which result, names, paths and \
          numbers to the letter, what is still to be done, and what is being worked on at this moment. Write plain text of at \
          most {words} words, no greeting, and call no tools."
     );

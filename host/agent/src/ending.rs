@@ -96,8 +96,8 @@ mod tests {
         };
         let (body, wakes) = told(&|change| ending.answered(" Done. \n", None, change));
         assert_eq!((&*body, wakes), (r#"{"status":"idle","success":true,"summary":"Done."}"#, true));
-        let (body, wakes) = told(&|change| ending.answered("", Some("The model answered nothing."), change));
-        let expected = r#"{"status":"idle","success":false,"summary":"","error":"The model answered nothing."}"#;
+        let (body, wakes) = told(&|change| ending.answered("", Some("The model's answer is empty."), change));
+        let expected = r#"{"status":"idle","success":false,"summary":"","error":"The model's answer is empty."}"#;
         assert_eq!((&*body, wakes), (expected, true));
         let failure = Outcome::error(Code::ProviderServer, "it broke.");
         let (body, wakes) = told(&|change| ending.failed(&failure, "Half", change));

@@ -28,7 +28,7 @@ fn described_first(tools: impl Iterator<Item = ToolDeclaration>) -> Vec<Value> {
         let ToolDeclaration { name, description, input_schema } = tool;
         let size = name.len() + description.len() + input_schema.len();
         if size > left && !std::mem::take(&mut is_first) {
-            return json!({"name": name, "left_out": "too long: find_tools with this name returns it"});
+            return json!({"name": name, "left_out": "too long: call find_tools with this name to read it"});
         }
         is_first = false;
         left = left.saturating_sub(size);

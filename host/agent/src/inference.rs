@@ -93,7 +93,7 @@ impl AgentInference {
                 let raw = text::excerpt(&completed.finish.raw, 80);
                 if text.trim().is_empty() {
                     // Models that think may use up the limit before their text begins.
-                    return (fault("failed", format!("the model answered no text; it ended with '{raw}'")), used);
+                    return (fault("failed", format!("the model returned no text; it ended with '{raw}'")), used);
                 }
                 if matches!(stop, Stop::MaxTokens | Stop::ContextWindow | Stop::Refusal | Stop::ContentFilter) {
                     return (fault("failed", format!("the model's answer was cut off; it ended with '{raw}'")), used);
@@ -255,7 +255,7 @@ mod tests {
 
     #[tokio::test]
     async fn cut_or_empty_answer_is_an_error() {
-        let (no_text, cut) = ("the model answered no text", "the model's answer was cut off");
+        let (no_text, cut) = ("the model returned no text", "the model's answer was cut off");
         for (text, stop, problem) in [
             ("Yes.", Stop::EndTurn, None),
             ("", Stop::EndTurn, Some(no_text)),
@@ -299,7 +299,7 @@ mod tests {
         let (answer, used) = stage.ask("", &"p".repeat(90)).await;
         let Err(Fault::Failed { kind, message }) = answer else { panic!("{answer:?}") };
         assert_eq!((kind.as_str(), used), ("quota", 0));
-        assert!(message.contains("may use 29 more of its 29 (limits.session_tokens)"), "{message}");
+        assert!(message.contains("has only 29 of its 29 tokens left (limits.session_tokens)"), "{message}");
         assert_eq!(stage.budget().take_unsaved(), 0);
     }
 }

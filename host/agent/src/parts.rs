@@ -35,7 +35,7 @@ pub(crate) fn result(
     call: ToolCall,
     reads: &dyn Fn(&str) -> bool,
 ) -> (ToolResult, Vec<(usize, Attachment)>) {
-    let unreadable = |media_type: &str| Piece::Text(format!("[{media_type}, which this model cannot be sent]"));
+    let unreadable = |media_type: &str| Piece::Text(format!("[{media_type}, which this model cannot read]"));
     let mut stored = Vec::new();
     let content = record.content.iter().enumerate().map(|(index, piece)| match piece {
         ToolRecordPart::Text { text } => Piece::Text(text.clone()),

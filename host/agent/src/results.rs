@@ -53,7 +53,7 @@ impl ResultRoom {
 
     fn reached(&self, whose: &str) -> String {
         format!(
-            "the tools of this session have returned as much as it may store between two messages, {} bytes \
+            "the tool results of this session have reached the limit of {} bytes between two messages \
              (limits.result_bytes); the count restarts with {whose} next message.",
             text::with_commas(self.limit)
         )
@@ -89,7 +89,7 @@ mod tests {
             (refused.code, &*refused.message),
             (
                 Code::LimitResults,
-                "the tools of this session have returned as much as it may store between two messages, 1,000 bytes \
+                "the tool results of this session have reached the limit of 1,000 bytes between two messages \
                  (limits.result_bytes); the count restarts with your next message. Say anything to go on."
             )
         );

@@ -39,7 +39,8 @@ impl SkillFileTool {
         let spec = ToolSpec {
             name: SKILL_FILE.parse().ok()?,
             description:
-                "Reads a file of a skill: a range of a text, or a whole image or PDF. The path \".\" lists the files."
+                "Reads a file of a skill: a range of a text file, or a whole image or PDF. The path \".\" lists the \
+                 files."
                     .to_owned(),
             input_schema: json!({
                 "type": "object",
@@ -129,7 +130,7 @@ fn answer(path: &str, file: &SkillFile, offset: u64, limit: u64) -> Result<Inter
     let shown = text::excerpt(path, 80);
     if let Some(media_type) = media::image_or_pdf(contents) {
         if size > MEDIA_BYTES {
-            let message = format!("'{shown}' has {}; an image or a PDF may have 5 MiB.", text::size(size as u64));
+            let message = format!("'{shown}' has {}; the limit of an image or a PDF is 5 MiB.", text::size(size as u64));
             return Err(InternalError { code: Code::SkillFileBinary, message });
         }
         let value = json!({"path": path, "size": size, "media_type": media_type});
@@ -233,6 +234,6 @@ mod tests {
         let mut large = b"%PDF-".to_vec();
         large.resize(MEDIA_BYTES + 1, 0);
         let error = answer("x.pdf", &file(large), 0, 10).unwrap_err();
-        assert_eq!(error.message, "'x.pdf' has 5.2 MB; an image or a PDF may have 5 MiB.");
+        assert_eq!(error.message, "'x.pdf' has 5.2 MB; the limit of an image or a PDF is 5 MiB.");
     }
 }

@@ -215,7 +215,7 @@ struct Unclaimed {
 
 impl Unclaimed {
     fn claim(mut self) -> Result<ReservedMoney, Outcome> {
-        self.reserved.take().ok_or_else(|| Outcome::error(Code::Internal, "the reserved money is gone."))
+        self.reserved.take().ok_or_else(|| Outcome::error(Code::Internal, "the reservation is gone."))
     }
 }
 
@@ -353,8 +353,8 @@ fn over_budget(over: &OverBudget) -> Outcome {
     let OverBudget { ceiling, most, needed, so_far } = over;
     let (used, whose, advice) = match ceiling {
         Ceiling::Session => {
-            let advice = "Start a new session, choose a cheaper model with /model, or raise the limit and take this session up \
-                          again with --session.";
+            let advice = "Start a new session, choose a cheaper model with /model, or raise the limit and resume \
+                this session with --session.";
             (so_far.session, "session in [budget]", advice.to_owned())
         }
         Ceiling::Day => {
@@ -367,7 +367,8 @@ fn over_budget(over: &OverBudget) -> Outcome {
         }
     };
     let message = format!(
-        "the request could cost {needed} USD, and {} USD is left of {most} USD ({whose} of config.toml): {} USD spent, {} USD \
+        "the request could cost {needed} USD, but only {} USD is left of {most} USD ({whose} of config.toml): {} \
+         USD spent, {} USD \
          reserved for requests under way. Nothing was sent. {advice}",
         most.minus(used.total()),
         used.spent,
@@ -379,12 +380,12 @@ fn over_budget(over: &OverBudget) -> Outcome {
 fn price_unknown(choice: &Choice, prices: Option<&Prices>) -> Outcome {
     let (provider, model) = (&choice.provider, text::excerpt(&choice.model, 80));
     let why = match prices {
-        Some(prices) => format!("its price is in {}, and a budget in USD", text::clean_line(&prices.currency)),
+        Some(prices) => format!("its price is in {}, but a budget is in USD", text::clean_line(&prices.currency)),
         None => "its price is not known".to_owned(),
     };
     let message = format!(
-        "{provider}/{model} cannot be used with [budget] of config.toml: {why}. Nothing was sent. Set the price for a million \
-         tokens, such as models = [{{ id = \"{model}\", price = {{ input = \"2.50\", output = \"10\" }} }}] in [providers.{provider}], \
+        "{provider}/{model} cannot be used with [budget] of config.toml: {why}. Nothing was sent. Set its price for \
+         a million tokens, such as models = [{{ id = \"{model}\", price = {{ input = \"2.50\", output = \"10\" }} }}] in [providers.{provider}], \
          or choose another model with /model."
     );
     Outcome::error(Code::PriceUnknown, message)

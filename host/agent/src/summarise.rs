@@ -56,7 +56,7 @@ impl Agent {
             plan: &plan,
             focus,
             is_refused: false,
-            notice: "The conversation is summarised.".to_owned(),
+            notice: "The conversation was summarised.".to_owned(),
             failure: "the conversation could not be summarised".to_owned(),
             again: "try /compact again",
         };
@@ -83,9 +83,9 @@ impl Agent {
             is_refused: size.is_none(),
             notice: match size {
                 Some(size) => {
-                    format!("The conversation has some {size} of the model's {window} tokens: it is summarised.")
+                    format!("The conversation uses about {size} of the model's {window} tokens; summarising it.")
                 }
-                None => format!("The conversation is longer than {model} can read: it is summarised."),
+                None => format!("The conversation is longer than {model} can read; summarising it."),
             },
             failure: format!("the conversation has become too long for {model}, and could not be summarised"),
             again: "send your message again",
@@ -114,7 +114,8 @@ impl Agent {
         self.log.publish(self.place.agent, EventKind::Notice { text: notice });
         let failed = |why: &str| {
             let why = why.trim_end_matches('.');
-            let advice = format!("It is kept as it was; {again}, or choose a model that reads more with /model.");
+            let advice = format!("It is kept as it was; {again}, or choose a model with a larger context window \
+                with /model.");
             Outcome::error(Code::CompactionFailed, format!("{failure}: {why}. {advice}"))
         };
         let mut conversation = self.read(plan.rows, round).await;
@@ -236,8 +237,8 @@ fn judge(completed: Result<Completed, Outcome>, quiet: &SummarySink, may_call: b
 /// Returns why an answer with this end cannot be used as a summary.
 fn unusable(finish: &Finish, why: Option<&str>) -> String {
     let ended = match finish.stop {
-        Stop::MaxTokens => "the summary was cut off: it is as long as the model's answers may be".to_owned(),
-        Stop::ContextWindow => "the summary was cut off: the conversation is as long as the model can read".to_owned(),
+        Stop::MaxTokens => "the summary was cut off: it reached the model's output limit".to_owned(),
+        Stop::ContextWindow => "the summary was cut off: the model's context window is full".to_owned(),
         Stop::Refusal => "the model refused".to_owned(),
         Stop::ContentFilter => "the provider's filter cut the summary off".to_owned(),
         Stop::EndTurn | Stop::ToolUse | Stop::Other => {

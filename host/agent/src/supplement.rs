@@ -90,10 +90,10 @@ pub(crate) fn undeclared(
 fn out_of_reach(has_files: bool, has_tools: bool) -> Option<&'static str> {
     match (has_files, has_tools) {
         (true, true) => {
-            Some("The files and the tools of this skill are for people: you can neither read nor call them.")
+            Some("The files and the tools of this skill are only for the user: you can neither read nor call them.")
         }
-        (true, false) => Some("The files of this skill are for people: you cannot read them."),
-        (false, true) => Some("The tools of this skill are for people: you cannot call them."),
+        (true, false) => Some("The files of this skill are only for the user: you cannot read them."),
+        (false, true) => Some("The tools of this skill are only for the user: you cannot call them."),
         (false, false) => None,
     }
 }

@@ -200,7 +200,7 @@ fn input(call: &ToolCall) -> Result<Value, ToolError> {
     match serde_json::from_str(if written.is_empty() { "{}" } else { written }) {
         Ok(input @ Value::Object(_)) => Ok(input),
         Ok(_) => Err(invalid("expected a JSON object".to_owned())),
-        Err(error) => Err(invalid(format!("it is no JSON: {error}"))),
+        Err(error) => Err(invalid(format!("it is not valid JSON: {error}"))),
     }
 }
 
@@ -277,7 +277,7 @@ mod tests {
         assert_eq!(of(""), Ok(json!({})));
         assert_eq!(of("{\"a\":1}"), Ok(json!({"a": 1})));
         assert_eq!(of("[]").unwrap_err(), "input for 't' is invalid: expected a JSON object.");
-        assert!(of("{").unwrap_err().starts_with("input for 't' is invalid: it is no JSON: EOF"));
+        assert!(of("{").unwrap_err().starts_with("input for 't' is invalid: it is not valid JSON: EOF"));
     }
 
     fn input_of(call: ToolCall) -> Result<Value, String> {

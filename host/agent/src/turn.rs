@@ -140,8 +140,8 @@ impl Agent {
             cut_off_before = end.cut_off_answers;
         }
         let message = format!(
-            "this turn made {most} requests to the model, as many as a turn may (limits.turn_requests), and was stopped. What \
-             it did is kept; say how to go on."
+            "this turn was stopped after {most} requests to the model (limits.turn_requests). Its work is kept; say \
+             how to go on."
         );
         Err(Outcome::error(Code::TurnRounds, message))
     }
@@ -210,7 +210,8 @@ impl Agent {
         let rows = self.rows().await?;
         let Some(plan) = compaction::plan(&rows, round.turn.ending.began) else {
             let advice =
-                "There is nothing to summarise: send less at once, or choose a model that reads more with /model.";
+                "There is nothing to summarise: send less at once, or choose a model with a larger context window \
+                 with /model.";
             return Err(too_long(refusal, "", advice));
         };
         let like = self.bare_request(round).await?;
@@ -219,8 +220,9 @@ impl Agent {
         let (request, prefix) = self.request(round, &mut Vec::new()).await?;
         self.ask(round, answer, request, prefix).await.map_err(|refusal| match refusal.code {
             Code::ProviderContextWindow => {
-                let advice = "/compact FOCUS summarises it once more, /model chooses a model that reads more.";
-                too_long(&refusal, ", also after a summary", advice)
+                let advice = "To summarise it once more: /compact FOCUS. To choose a model with a larger context \
+                    window: /model MODEL.";
+                too_long(&refusal, ", even after a summary", advice)
             }
             _ => refusal,
         })

@@ -73,7 +73,7 @@ impl Internal for UseSkill {
             let name = word("name");
             let skill = find(&self.snapshot, name)?;
             if skill.manifest.invocation_mode != InvocationMode::LlmOrchestration {
-                let message = format!("there is no skill '{name}' with instructions.");
+                let message = format!("no skill '{name}' with instructions found.");
                 return Err(InternalError { code: Code::SkillNotFound, message });
             }
             let failed = |error: InstructionsError| InternalError { code: error.code(), message: error.to_string() };

@@ -10,7 +10,7 @@ pub struct CageSettings {
     /// Further files and folders that programs can read and execute, such as toolchains. `~/` is your home folder; anything else
     /// must be absolute.
     pub read: Vec<String>,
-    /// Further folders that programs can change, such as caches. A folder that holds or lies in a folder of `PATH`, `~/.ssh`, a
+    /// Further folders that programs can change, such as caches. A folder that contains or is in a folder of `PATH`, `~/.ssh`, a
     /// start file of a shell, a folder of Patchbay or your home folder is refused.
     pub write: Vec<String>,
     /// Names of further environment variables that programs receive. By default they receive those that toolchains need, and

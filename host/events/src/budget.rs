@@ -26,7 +26,8 @@ pub struct TokenBudget {
 /// The session has used all its tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "this session has used {used} tokens; it may use {ceiling} (limits.session_tokens). Start a new session, or raise the limit in config.toml and take this one up again with --session."
+    "this session has used {used} tokens; the limit is {ceiling} (limits.session_tokens). Start a new session, or \
+     raise the limit in config.toml and resume this one with --session."
 )]
 pub struct BudgetExhausted {
     /// Tokens that the session has used so far.
@@ -77,7 +78,8 @@ impl TokenBudget {
         let taken = self.used.load(Ordering::Relaxed).saturating_add(reserved);
         match self.ceiling.map(|ceiling| (ceiling, ceiling.saturating_sub(taken))) {
             Some((ceiling, left)) if estimate > left => Err(format!(
-                "the prompt has about {estimate} tokens, and this session may use {left} more of its {ceiling} (limits.session_tokens); send a shorter prompt, or raise the limit"
+                "the prompt has about {estimate} tokens, but this session has only {left} of its {ceiling} tokens \
+                 left (limits.session_tokens); send a shorter prompt, or raise the limit"
             )),
             _ => Ok(own),
         }
@@ -149,7 +151,7 @@ mod tests {
         assert_eq!(budget.check(), Ok(()));
         budget.spend(20);
         let exhausted = budget.check().unwrap_err();
-        assert!(exhausted.to_string().starts_with("this session has used 110 tokens; it may use 100"), "{exhausted}");
+        assert!(exhausted.to_string().starts_with("this session has used 110 tokens; the limit is 100"), "{exhausted}");
         assert_eq!((budget.take_unsaved(), budget.take_unsaved()), (20, 0));
         assert_eq!(TokenBudget::new(u64::MAX, 0).check(), Ok(()));
     }
@@ -160,7 +162,7 @@ mod tests {
         let first = budget.reserve(60).unwrap();
         let refused = budget.reserve(31).unwrap_err();
         assert!(
-            refused.contains("about 31 tokens, and this session may use 30 more of its 100 (limits.session_tokens)"),
+            refused.contains("about 31 tokens, but this session has only 30 of its 100 tokens left (limits.session_tokens)"),
             "{refused}"
         );
         drop(budget.reserve(30).unwrap());

@@ -36,7 +36,7 @@ impl<'de> Deserialize<'de> for RequestId {
             type Value = RequestId;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a whole number, a text or null")
+                f.write_str("a whole number, a string or null")
             }
 
             fn visit_i64<E>(self, id: i64) -> Result<RequestId, E> {
@@ -139,7 +139,7 @@ impl RpcError {
 
     /// The peer left before it answered.
     pub(crate) fn peer_left() -> Self {
-        Self { data: Some(json!({ "code": Code::ClientGone })), ..Self::new(-32600, "the client has left.") }
+        Self { data: Some(json!({ "code": Code::ClientGone })), ..Self::new(-32600, "the client has disconnected.") }
     }
 
     /// Returns whether the peer left before it answered. No peer can send this error.
@@ -182,11 +182,11 @@ impl Incoming {
     pub fn parse(line: &[u8]) -> Self {
         let nameless = |error| Self::Invalid { id: RequestId::Null, error };
         if serde_json::from_slice::<IgnoredAny>(line).is_err() {
-            return nameless(RpcError::parse_error("this line is no JSON."));
+            return nameless(RpcError::parse_error("this line is not valid JSON."));
         }
         let Ok(Envelope { jsonrpc, id, method, result, error }) = serde_json::from_slice(line) else {
             return nameless(RpcError::invalid_request(
-                "this is no request, notification or response of JSON-RPC 2.0.",
+                "this is not a request, notification or response of JSON-RPC 2.0.",
             ));
         };
         let is_long = |word: &str| word.len() > WORD_BYTES;

@@ -58,7 +58,7 @@ pub fn read_ahead<R: AsyncRead + Unpin>(
                 biased;
                 queued = queued => if queued.is_none() { break },
                 () = outbox.stalled(patience) => {
-                    tracing::info!("the client sends and does not read; it is taken as gone");
+                    tracing::info!("the client sends but does not read; disconnecting it");
                     break;
                 }
             }

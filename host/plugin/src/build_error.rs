@@ -126,7 +126,7 @@ pub enum BuildError {
         reason: String,
     },
     /// cargo could not be started, for this reason.
-    #[error("cannot run cargo: {0}. Install Rust, or give the module with --wasm FILE")]
+    #[error("cannot run cargo: {0}. Install Rust, or pass the module with --wasm FILE")]
     NoCargo(io::Error),
     /// cargo failed. Its messages went to standard error.
     #[error("cargo could not build {}; {advice}", folder.display())]
@@ -138,7 +138,7 @@ pub enum BuildError {
     },
     /// cargo built no WebAssembly library.
     #[error(
-        "{} makes no WebAssembly library: write crate-type = [\"cdylib\", \"rlib\"] under [lib]",
+        "{} does not build a WebAssembly library: write crate-type = [\"cdylib\", \"rlib\"] under [lib]",
         folder.join("Cargo.toml").display()
     )]
     NoLibrary {
@@ -146,7 +146,7 @@ pub enum BuildError {
         folder: PathBuf,
     },
     /// The module cannot be turned into a component.
-    #[error("{} cannot be made a component: {reason}", path.display())]
+    #[error("cannot make a component from {}: {reason}", path.display())]
     Encode {
         /// The path of the module or component.
         path: PathBuf,
@@ -154,7 +154,7 @@ pub enum BuildError {
         reason: String,
     },
     /// The component has a SKILL.md embedded already: it is the output of a build, not an input.
-    #[error("{} has a SKILL.md embedded already; give the component from before that build, or run cargo again", .0.display())]
+    #[error("{} already has an embedded SKILL.md; pass the component from before that build, or run cargo again", .0.display())]
     Packaged(PathBuf),
 }
 

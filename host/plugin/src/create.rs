@@ -15,10 +15,10 @@ use crate::{Language, PluginKind, contract, embedded};
 #[non_exhaustive]
 pub enum CreateError {
     /// There is a file or folder of that name.
-    #[error("{} exists already. Choose another name, or remove it first", shown(.0))]
+    #[error("{} already exists. Choose another name, or remove it first", shown(.0))]
     Exists(PathBuf),
     /// The language has no template of this kind.
-    #[error("there is no provider template for {0}; use --lang rust, --lang js or --lang ts")]
+    #[error("no provider template for {0}; use --lang rust, --lang js or --lang ts")]
     NoTemplate(Language),
     /// cargo accepts no package of this name.
     #[error("'{0}' cannot be the name of a Rust package, because it begins with a digit; begin with a letter")]
@@ -263,7 +263,7 @@ mod tests {
         let name: Name = "taken".parse().unwrap();
         fs::write(parent.path().join("taken"), "mine").unwrap();
         let error = create(parent.path(), &name, Language::C, PluginKind::Skill).unwrap_err().to_string();
-        assert!(error.ends_with("taken exists already. Choose another name, or remove it first"), "{error}");
+        assert!(error.ends_with("taken already exists. Choose another name, or remove it first"), "{error}");
         let digit: Name = "1st".parse().unwrap();
         let error = create(parent.path(), &digit, Language::Rust, PluginKind::Skill).unwrap_err();
         assert!(matches!(error, CreateError::DigitFirst(_)));

@@ -53,11 +53,12 @@ pub enum DownloadError {
     #[error("invalid address: {0}")]
     Url(#[from] UrlError),
     /// Plain HTTP to another machine.
-    #[error("{0} is not encrypted: packages come by https, or by http from this machine (http://localhost:8080/…)")]
+    #[error("{0} is not encrypted: use https, or http on this machine (http://localhost:8080/…)")]
     Plain(Origin),
     /// The host is, or resolves to, an address that is not public.
     #[error(
-        "'{host}' is {what}: packages come from public addresses, or from this machine if it is named (localhost, 127.0.0.1)"
+        "'{host}' is {what}: packages can only come from public addresses, or from this machine by name (localhost, \
+         127.0.0.1)"
     )]
     Address {
         /// The host in the URL.
@@ -66,7 +67,7 @@ pub enum DownloadError {
         what: String,
     },
     /// A redirect leads where downloads do not go.
-    #[error("{from} redirects, and that is not followed: {source}")]
+    #[error("{from} redirects, which is not followed: {source}")]
     Redirect {
         /// The origin that redirected.
         from: Origin,
@@ -87,7 +88,7 @@ pub enum DownloadError {
         hint: Option<&'static str>,
     },
     /// The file is too large.
-    #[error("the file of {origin} has more than {limit} bytes, the limit of a package")]
+    #[error("the file from {origin} has more than {limit} bytes, the limit of a package")]
     TooLarge {
         /// The origin that sends it.
         origin: Origin,

@@ -54,7 +54,7 @@ pub enum AddressError {
     #[error("'{0}' is neither a .wasm nor a .tar.gz; write the URL of the file itself")]
     File(String),
     /// `--path` for something that is not an archive.
-    #[error("--path names a folder in a .tar.gz, and {0} is not one")]
+    #[error("--path names a folder in a .tar.gz, but {0} is not one")]
     NoArchive(String),
     /// It is not the address of a package in a registry.
     #[error(transparent)]

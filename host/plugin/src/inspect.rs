@@ -189,7 +189,7 @@ impl Inspector {
                 if name.as_str() != report.name {
                     let label = text::clean_line(&report.name);
                     let words =
-                        format!("The adapter calls itself '{name}', not '{label}', as its folder or file is called.");
+                        format!("The adapter's name '{name}' differs from its folder or file, '{label}'.");
                     report.problem(&Problem::new(Code::InvalidName, words));
                 }
                 report.provider = Some(manifest);
@@ -227,7 +227,7 @@ impl InspectionReport {
                 }
                 if !checked.needs.is_empty() {
                     let needs: Vec<_> = checked.needs.iter().map(|tool| text::excerpt(tool, 80)).collect();
-                    self.notes.push(format!("It is only loaded where these tools are: {}.", needs.join(", ")));
+                    self.notes.push(format!("It is only loaded if these tools exist: {}.", needs.join(", ")));
                 }
             }
             Err(problem) => self.problem(&problem),

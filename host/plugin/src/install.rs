@@ -24,13 +24,13 @@ pub enum InstallError {
         source: io::Error,
     },
     /// A link to it would lead to itself.
-    #[error("{} is in the folder of skills already", .0.display())]
+    #[error("{} is already in the skills folder", .0.display())]
     InSkills(PathBuf),
     /// Only a folder can be linked.
     #[error("it is not a skill's folder")]
     NoFolder,
     /// The folder of skills has a skill of this name.
-    #[error("there is a skill '{name}' already: {}", path.display())]
+    #[error("skill '{name}' already exists: {}", path.display())]
     Exists {
         /// The name of the skill that is already installed.
         name: Name,

@@ -135,7 +135,7 @@ pub enum RuleError {
     },
     /// A signature by a publisher is required.
     #[error(
-        "{}, and [plugins] require_signature in config.toml wants one by a key of a [publishers.NAME]",
+        "{}, but [plugins] require_signature in config.toml requires a signature by a key in [publishers.NAME]",
         .0.map_or_else(|| "the package is not signed".to_owned(), |signer| format!("no publisher lists the signing key {signer}"))
     )]
     Signature(Option<Fingerprint>),
@@ -233,7 +233,7 @@ impl PackageRules {
         for (name, publisher) in &self.publishers {
             for key in &publisher.keys {
                 if let Some(other) = owners.insert(key, name).filter(|other| *other != name) {
-                    return Some(format!("[publishers.{name}]: the key {key} is listed by [publishers.{other}], too"));
+                    return Some(format!("[publishers.{name}]: the key {key} is also listed by [publishers.{other}]"));
                 }
             }
         }
@@ -255,7 +255,7 @@ fn normal(from: &str) -> String {
     Some(found) => format!(
         "this version is signed by {found}. If its publisher confirms the new key, repeat with: --accept-signer {found}"
     ),
-    None => "this version is not signed. To use it all the same, remove the package and add it again".to_owned(),
+    None => "this version is not signed. To use it anyway, remove the package and add it again".to_owned(),
 })]
 pub struct SignerChanged {
     /// The key in `packages.lock`.
@@ -373,7 +373,7 @@ mod tests {
                 Code::SourceRefused,
                 "[publishers.acme] sources in config.toml does not allow https://x.example/y; it allows https://acme.example/*",
             ),
-            (here, None, &[], Code::SignatureRequired, "the package is not signed, and [plugins] require_signature"),
+            (here, None, &[], Code::SignatureRequired, "the package is not signed, but [plugins] require_signature"),
             (here, key(OTHER), &[], Code::SignatureRequired, "no publisher lists the signing key SHA256:BAAA"),
             (
                 here,
@@ -395,7 +395,7 @@ mod tests {
         twice.publishers.insert("zoo".parse().unwrap(), acme);
         assert_eq!(
             twice.problem(),
-            Some(format!("[publishers.zoo]: the key {KEY} is listed by [publishers.acme], too"))
+            Some(format!("[publishers.zoo]: the key {KEY} is also listed by [publishers.acme]"))
         );
     }
 

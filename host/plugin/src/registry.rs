@@ -50,7 +50,7 @@ pub enum RegistryError {
         why: &'static str,
     },
     /// Its tokens come from a place where nothing may be sent.
-    #[error("{registry} issues its tokens at {issuer}, and nothing is sent there: {source}")]
+    #[error("{registry} issues its tokens at {issuer}, but nothing is sent there: {source}")]
     Issuer {
         /// The registry.
         registry: Origin,
@@ -97,7 +97,8 @@ pub enum RegistryError {
         source: ManifestError,
     },
     /// The version is there already, with another component.
-    #[error("{address} exists with other bytes ({there}); raise the version, since others may have pinned it")]
+    #[error("{address} already exists with other contents ({there}); raise the version, because others may have \
+        pinned it")]
     Exists {
         /// The address of the package.
         address: String,
@@ -275,7 +276,7 @@ impl PackageRegistry {
         let target = at.location(location).map_err(DownloadError::Url)?;
         if target.origin() != self.origin() {
             let to = target.origin().to_string();
-            return Err(self.broken(format!("sends its clients to {to}; only blobs are fetched from elsewhere")));
+            return Err(self.broken(format!("redirects to {to}; only blobs are fetched from elsewhere")));
         }
         self.permitted(target)
     }
@@ -305,14 +306,14 @@ impl PackageRegistry {
             return Ok(answer);
         }
         let scope = format!("repository:{}:{}", self.address.path, self.actions);
-        let why = "wants a sign-in";
+        let why = "requires a sign-in";
         let placed = match challenge(&answer) {
             Some(Challenge::Basic) => {
                 let credential = self.basic(origin)?;
                 credential.ok_or(RegistryError::Unauthorized { origin: origin.clone(), why })?
             }
             Some(Challenge::Bearer { realm, service }) => self.token(&realm, service.as_deref(), &scope).await?,
-            None => return Err(self.broken("wants a sign-in of an unknown kind".to_owned())),
+            None => return Err(self.broken("requires an unknown kind of sign-in".to_owned())),
         };
         *self.authorization.lock() = Some(placed);
         let answer = self.send(self.request(call), origin).await?;
@@ -386,7 +387,7 @@ impl PackageRegistry {
         while let Some(piece) = answer.chunk().await.map_err(of)? {
             body.extend(piece);
             if body.len() > ANSWER_BYTES {
-                let what = format!("sent an answer of more than {} KiB", ANSWER_BYTES >> 10);
+                let what = format!("sent a response of more than {} KiB", ANSWER_BYTES >> 10);
                 return Err(RegistryError::Protocol { origin: origin.clone(), what });
             }
         }

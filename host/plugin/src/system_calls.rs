@@ -99,7 +99,8 @@ pub(crate) fn lost_threads(module: &[u8], folder: &Path) -> Option<String> {
     let place = c_places_of(&format!("{function}("), folder).into_iter().next();
     let subject = place.map(|place| format!("{place}: ")).unwrap_or_default();
     Some(format!(
-        "{subject}{function}() starts no thread in the sandbox, it returns an error. To run other tools side by side, use tool-calls"
+        "{subject}{function}() cannot start a thread in the sandbox; it returns an error. To run other tools in \
+         parallel, use tool-calls"
     ))
 }
 
@@ -168,9 +169,9 @@ mod tests {
         fs::write(folder.path().join("skill.c"), "void f(void) {\n  pthread_create(&t, 0, run, 0);\n}\n").unwrap();
         assert_eq!(lost_threads(&named(&["main", "pthread_exit"]), folder.path()), None);
         let note = lost_threads(&named(&["main", "__pthread_create"]), folder.path()).unwrap();
-        assert!(note.starts_with("skill.c:2: pthread_create() starts no thread in the sandbox"), "{note}");
+        assert!(note.starts_with("skill.c:2: pthread_create() cannot start a thread in the sandbox"), "{note}");
         let note = lost_threads(&named(&["__pthread_create", "thrd_create"]), folder.path()).unwrap();
-        assert!(note.starts_with("thrd_create() starts no thread in the sandbox"), "{note}");
+        assert!(note.starts_with("thrd_create() cannot start a thread in the sandbox"), "{note}");
     }
 
     #[test]

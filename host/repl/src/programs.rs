@@ -175,7 +175,8 @@ impl Programs {
 
     /// Returns the order for a program of a model.
     fn order(&self, command: &TerminalCommand, terms: &CallTerms) -> Result<Order, OutsideError> {
-        let cannot = |error: io::Error| OutsideError::Unavailable(format!("no folder for temporary files: {error}"));
+        let cannot = |error: io::Error| OutsideError::Unavailable(format!("cannot create a folder for temporary \
+            files: {error}"));
         let temp = self.temp().map_err(cannot)?;
         let folder = given::folder(&self.workspace, command.cwd.as_deref()).map_err(OutsideError::Failed)?;
         let fence = self.fence(command, terms, &temp);
@@ -214,7 +215,7 @@ impl Programs {
         let before = self.protected().await;
         let running = RunningProgram::start(&self.options.child, &order);
         let running =
-            running.map_err(|error| OutsideError::Unavailable(format!("no cage could be started: {error}")))?;
+            running.map_err(|error| OutsideError::Unavailable(format!("cannot start a cage: {error}")))?;
         Ok(WatchedProgram::new(Arc::clone(self), session, running, before))
     }
 
@@ -293,7 +294,7 @@ impl Programs {
 
     fn background(&self, id: u32) -> Result<BackgroundProgram, OutsideError> {
         let found = self.background.lock().programs.get(&id).cloned();
-        found.ok_or_else(|| OutsideError::Failed(format!("no program {id} runs or has run in the background")))
+        found.ok_or_else(|| OutsideError::Failed(format!("no background program {id} found")))
     }
 
     /// Runs `/ps ARGUMENT` and returns the text to print.
@@ -325,7 +326,7 @@ impl Programs {
     /// Finds the program with the id that the user typed.
     fn named(&self, id: &str) -> Result<BackgroundProgram, String> {
         let program = id.parse().ok().and_then(|id| self.background(id).ok());
-        program.ok_or_else(|| format!("Error: there is no program {}; /ps lists them.", text::excerpt(id, 40)))
+        program.ok_or_else(|| format!("Error: program {} not found. To list programs: /ps", text::excerpt(id, 40)))
     }
 }
 

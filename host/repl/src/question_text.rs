@@ -12,7 +12,7 @@ pub(crate) fn details(question: &Question, has_several_agents: bool) -> Vec<Stri
     details.push(format!("for {}", question.chain.join(" → ")));
     details.extend(question.subject.request());
     if question.only_once && matches!(question.subject, QuestionSubject::Capability(_)) {
-        details.push("This workspace is or holds your home folder: a yes is for this act only.".to_owned());
+        details.push("This workspace is or contains your home folder: a yes is for this act only.".to_owned());
     }
     details.extend(question.reason.as_ref().map(|reason| format!("the skill's reason: {reason}")));
     if let QuestionSubject::Capability(SkillCapability { capability, .. }) = &question.subject

@@ -92,7 +92,7 @@ async fn handle(
     }
     check_type(route, &head.method, &head.headers)?;
     let body = to_bytes(body, route.body_bytes).await.map_err(|_| {
-        let message = format!("the body cannot be read, or is over {} bytes.", route.body_bytes);
+        let message = format!("cannot read the body, or it is over {} bytes.", route.body_bytes);
         ApiError { message, ..ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, Code::InvalidArgs) }
     })?;
     let call = ApiCall { token, path, query, headers: head.headers, body };

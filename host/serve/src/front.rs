@@ -82,7 +82,7 @@ impl ServeFront {
         // Turns that run can be stopped, and their questions answered, until the end.
         if head.uri.path() == ACP && self.state.draining.is_cancelled() {
             counters.refused_draining.fetch_add(1, Ordering::Relaxed);
-            return text(StatusCode::SERVICE_UNAVAILABLE, "The server restarts; connect again.\n");
+            return text(StatusCode::SERVICE_UNAVAILABLE, "The server is restarting; connect again.\n");
         }
         let active = Arc::new(connection.begin().await);
         let mut request = Request::from_parts(head, Body::new(body));
@@ -149,7 +149,8 @@ fn refusal(misdirected: Misdirected) -> Response<Body> {
 fn no_token() -> Response<Body> {
     let mut answer = text(
         StatusCode::UNAUTHORIZED,
-        "The header 'Authorization: Bearer TOKEN' is missing, or its token is unknown or has expired: patchbay token add NAME\n",
+        "The header 'Authorization: Bearer TOKEN' is missing, or its token is unknown or has expired. To create \
+         one: patchbay token add NAME\n",
     );
     answer.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));

@@ -103,7 +103,7 @@ fn page(title: &str, kind: &str, content: &Markup) -> Response<Body> {
 }
 
 fn failed(error: &ApiError) -> Response<Body> {
-    let message = if error.message.is_empty() { "Nothing has this address." } else { &error.message };
+    let message = if error.message.is_empty() { "There is nothing at this address." } else { &error.message };
     let mut response = page("Not possible", "error", &html! { h1 { "Not possible" } p { (message) } });
     *response.status_mut() = error.status;
     response

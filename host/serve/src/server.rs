@@ -137,7 +137,7 @@ impl Server {
         let settling = Arc::clone(&state.sessions);
         tokio::spawn(async move {
             if let Err(error) = settling.settle().await {
-                tracing::error!("interrupted sessions could not be settled: {error}");
+                tracing::error!("cannot settle interrupted sessions: {error}");
             }
         });
         let answering = async {
@@ -166,7 +166,7 @@ impl Server {
         state.sessions.close_idle().await;
         // Rows of the journal are written later.
         if let Err(error) = state.sessions.host().store().settle().await {
-            tracing::error!("the last rows could not be written: {error}");
+            tracing::error!("cannot write the last rows: {error}");
         }
     }
 }
@@ -182,7 +182,7 @@ async fn drain(state: &ServeState) {
     };
     let time = Duration::from_secs(state.settings.drain_seconds.into());
     if tokio::time::timeout(time, ended).await.is_err() {
-        tracing::warn!("turns still run after {} s; they are interrupted", time.as_secs());
+        tracing::warn!("turns are still running after {} s; interrupting them", time.as_secs());
     }
 }
 
@@ -199,7 +199,7 @@ async fn accept(
             Some((stream, from.ip(), open.add()))
         }
         Err(error) => {
-            tracing::warn!("a connection could not be accepted: {error}");
+            tracing::warn!("cannot accept a connection: {error}");
             tokio::time::sleep(ACCEPT_PAUSE).await;
             None
         }

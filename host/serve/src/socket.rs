@@ -50,7 +50,7 @@ impl SocketEnd {
     fn frame(self) -> CloseFrame {
         let (code, reason) = match self {
             Self::Left => (1000, ""),
-            Self::Broken => (1002, "the frames are not those of a WebSocket"),
+            Self::Broken => (1002, "invalid WebSocket frames"),
             Self::Binary => (1003, "send messages as text frames"),
             Self::Token => (1008, "the token was removed or has expired"),
             Self::TooLong => (1009, "a message is over 64 MiB"),
@@ -92,7 +92,7 @@ pub(crate) async fn serve(socket: WebSocket, state: &ServeState, token: &ClientT
     tracing::debug!(token = token.name.as_str(), "a client has connected");
     let serving = async {
         if let Err(error) = patchbay_acp::serve(host, input, output, options).await {
-            tracing::debug!("a client's messages cannot be read: {error}");
+            tracing::debug!("cannot read a client's messages: {error}");
         }
         over.cancel();
     };

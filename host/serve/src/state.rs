@@ -66,7 +66,7 @@ impl ServeState {
             }
             Ok(None) => None,
             Err(error) => {
-                tracing::error!("a token cannot be looked up: {error}");
+                tracing::error!("cannot look up a token: {error}");
                 None
             }
         }

@@ -20,7 +20,7 @@ pub(crate) fn notify(state: &str) {
     let Some(path) = env::var_os("NOTIFY_SOCKET") else { return };
     let sent = UnixDatagram::unbound().and_then(|socket| send(&socket, &path, state.as_bytes()));
     if let Err(error) = sent {
-        tracing::warn!("the supervisor cannot be told {state}: {error}");
+        tracing::warn!("cannot tell the supervisor {state}: {error}");
     }
 }
 

@@ -53,8 +53,8 @@ impl Session {
         };
         let (model, provider) = (text::excerpt(&choice.model, 80), &choice.provider);
         let message = format_args!(
-            "model '{model}' is not known to read {media_type} ({name}); nothing was sent. Choose another one with /model, or \
-             write its input_media into models of [providers.{provider}] in config.toml."
+            "model '{model}' is not known to read {media_type} ({name}); nothing was sent. Choose another model \
+             with /model, or set its input_media under models in [providers.{provider}] of config.toml."
         );
         Err(Outcome::error(Code::AttachmentUnreadable, message))
     }
@@ -70,7 +70,7 @@ impl Session {
             let path_text = path.to_string_lossy();
             let name = text::excerpt(&path_text, NAME);
             if protected.cover(&path) {
-                return Err(refused(format_args!("'{name}' is one of Patchbay's own files, or lies in its folders.")));
+                return Err(refused(format_args!("'{name}' is one of Patchbay's own files, or is in its folders.")));
             }
             let file = match open_regular_file(&path) {
                 Ok((file, _)) => file,
@@ -137,7 +137,7 @@ impl Session {
         on_a_thread(move || {
             let name = text::excerpt(&path, NAME);
             let workspace = Workspace::open_for_host(Path::new(&root), &protected)
-                .map_err(|error| refused(format_args!("the workspace cannot be read: {}.", error.kind())))?;
+                .map_err(|error| refused(format_args!("cannot read the workspace: {}.", error.kind())))?;
             let file = match workspace.open_listed_file(&path) {
                 Ok((file, _)) => file.into_std(),
                 Err(FileError::Path { .. } | FileError::NotFound { .. } | FileError::Directory { .. }) => {
@@ -147,7 +147,7 @@ impl Session {
                 Err(error) => return Err(refused(format_args!("{error}."))),
             };
             if protected.cover(Path::new(&root)) || path.split('/').any(|part| part.eq_ignore_ascii_case(OWN)) {
-                return Err(refused(format_args!("'{name}' is one of Patchbay's own files, or lies in its folders.")));
+                return Err(refused(format_args!("'{name}' is one of Patchbay's own files, or is in its folders.")));
             }
             read(&name, &file).map(Some)
         })
@@ -180,9 +180,9 @@ fn read(name: &str, file: &File) -> Result<Vec<u8>, Outcome> {
 
 fn unreadable(name: &str, error: &std::io::Error) -> Outcome {
     if error.kind() == ErrorKind::NotFound {
-        return refused(format_args!("there is no file '{name}'."));
+        return refused(format_args!("file '{name}' not found."));
     }
-    refused(format_args!("'{name}' cannot be read: {}.", error.kind()))
+    refused(format_args!("cannot read '{name}': {}.", error.kind()))
 }
 
 #[cfg(test)]

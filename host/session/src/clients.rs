@@ -145,7 +145,7 @@ impl SharedSessions {
             let now = Instant::now();
             for shared in self.all() {
                 if self.remove_unused(&shared, now) {
-                    tracing::info!(session = %shared.session().id(), "an idle session is closed");
+                    tracing::info!(session = %shared.session().id(), "closing an idle session");
                     shared.session().close().await;
                 }
             }

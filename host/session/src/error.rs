@@ -12,7 +12,7 @@ pub enum SessionError {
     #[error("{0}.")]
     Store(#[from] StoreError),
     /// The stored snapshot is damaged.
-    #[error("session {id}: {source}; 'patchbay sessions rm {id}' removes it")]
+    #[error("session {id}: {source}. To remove it: patchbay sessions rm {id}")]
     Snapshot {
         /// The id that identifies the session.
         id: SessionId,
@@ -23,7 +23,7 @@ pub enum SessionError {
     #[error("{0}")]
     Newer(#[source] SnapshotError),
     /// Another process has the session open.
-    #[error("session {id} is in use by process {holder}. End that one, or start a new session.")]
+    #[error("session {id} is in use by process {holder}. End that process, or start a new session.")]
     InUse {
         /// The id that identifies the session.
         id: SessionId,

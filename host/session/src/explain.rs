@@ -185,7 +185,7 @@ fn called(snapshot: &Snapshot, what: &str) -> Result<Called, Outcome> {
     };
     match resolve(name, builtin::TABLE, snapshot)? {
         Resolved::BuiltIn(_) => {
-            Ok(Called::Nothing(format!("/{name} is a built-in command: no grant or mode decides about it.")))
+            Ok(Called::Nothing(format!("/{name} is a built-in command: grants and modes do not apply to it.")))
         }
         Resolved::Alias(skill) => {
             let Some(skill) = snapshot.skill(skill.as_str()) else {
@@ -197,8 +197,8 @@ fn called(snapshot: &Snapshot, what: &str) -> Result<Called, Outcome> {
             match (skill.manifest.invocation_mode, skill.command_tool()) {
                 (InvocationMode::ToolDispatch, Some(tool)) => Ok(Called::Tool(tool, argument.to_owned())),
                 _ => Ok(Called::Nothing(format!(
-                    "/{name} adds the instructions of the skill '{}' to the conversation. Each call that the model then makes is \
-                     decided about by itself.",
+                    "/{name} adds the instructions of the skill '{}' to the conversation. Each call that the model \
+                     then makes is decided on its own.",
                     skill.name
                 ))),
             }
@@ -245,17 +245,18 @@ impl Case<'_> {
                 (Fate::Deny, format!("Plan mode changes no stored keys. Reading them is '{}': {why}", fate.as_str()))
             }
             (Mode::Plan, Capability::Http(_), Fate::Allow) => {
-                (Fate::Allow, format!("{why} In plan mode for GET without a body alone."))
+                (Fate::Allow, format!("{why} Plan mode only allows GET without a body."))
             }
-            (Mode::Plan, Capability::Http(_), _) => (Fate::Deny, format!("{why} Plan mode asks about no request.")),
+            (Mode::Plan, Capability::Http(_), _) => (Fate::Deny, format!("{why} Plan mode does not ask about \
+                requests.")),
             (Mode::Edits, Capability::WorkspaceWrite, Fate::Ask) if !self.permits.only_for_one_call(capability) => {
                 match &self.named.path {
                     None => {
-                        let why = "Mode 'edits' writes without a question, except files that start programs.";
+                        let why = "Mode 'edits' writes without asking, except files that start programs.";
                         (Fate::Allow, why.to_owned())
                     }
                     Some(path) if self.mode.writes_alone(path, &self.named.text) => {
-                        (Fate::Allow, "Mode 'edits' writes this file without a question.".to_owned())
+                        (Fate::Allow, "Mode 'edits' writes this file without asking.".to_owned())
                     }
                     Some(_) => (Fate::Ask, format!("Mode 'edits' asks about files that start programs. {why}")),
                 }
@@ -276,12 +277,12 @@ impl Case<'_> {
                 (Fate::Allow, "It is granted ('patchbay grant list', or a bundled skill's own).".to_owned())
             }
             CapabilityState::NotGranted => asks("It is not granted."),
-            CapabilityState::InPart => asks("Only a part of it is granted ('patchbay grant list'); the rest is not."),
+            CapabilityState::InPart => asks("Only part of it is granted ('patchbay grant list'); the rest is not."),
             CapabilityState::Stale => {
                 let why = self.permits.standing(capability).and_then(Standing::why).unwrap_or_default();
                 asks(&format!("Its grant is stale: {why}."))
             }
-            CapabilityState::HomeFolder => asks("The workspace is or holds your home folder: a yes is for one act."),
+            CapabilityState::HomeFolder => asks("The workspace is or contains your home folder: a yes is for one act."),
         }
     }
 }

@@ -74,8 +74,8 @@ impl Session {
         let names: BTreeSet<&str> = snapshot.diagnostics().iter().map(|found| found.name.as_str()).collect();
         match names.len() {
             0 => None,
-            1 => Some("1 skill is kept out or limited; /skills says why.".to_owned()),
-            several => Some(format!("{several} skills are kept out or limited; /skills says why.")),
+            1 => Some("1 skill is left out or limited. To see why: /skills".to_owned()),
+            several => Some(format!("{several} skills are left out or limited. To see why: /skills")),
         }
     }
 
@@ -115,7 +115,7 @@ pub(crate) async fn forward(
     while let Some(notice) = closed.run_until_cancelled(notices.recv()).await {
         let text = match notice {
             Ok(text) => text,
-            Err(RecvError::Lagged(missed)) => format!("{missed} more changes of providers. /providers lists them."),
+            Err(RecvError::Lagged(missed)) => format!("{missed} more provider changes. To list them: /providers"),
             Err(RecvError::Closed) => return,
         };
         let Some(session) = session.upgrade() else { return };

@@ -147,7 +147,7 @@ impl Host {
     /// Returns a notice if the workspace is or contains the user's home folder.
     async fn home_notice(&self, workspace: &str) -> Result<Option<String>, StoreError> {
         let trust = self.tools.workspace_trust(workspace).await?;
-        let reads = "this workspace is or holds your home folder: plugins with workspace-read can read your files";
+        let reads = "this workspace is or contains your home folder: plugins with workspace-read can read your files";
         Ok(match (trust.holds_home, trust.write) {
             (false, _) => None,
             (true, true) => {

@@ -174,7 +174,7 @@ impl Session {
         let names = match self.host.personas(self.workspace()).await {
             Ok(personas) => personas.names(),
             Err(error) => {
-                tracing::warn!("the personas cannot be listed: {error}");
+                tracing::warn!("cannot list the personas: {error}");
                 BTreeSet::new()
             }
         };

@@ -37,7 +37,7 @@ impl Host {
             let (old, new, name) = (&from.provider, &to.provider, from.as_argument());
             format!(
                 "default_model '{}' now belongs to provider '{new}', no longer to '{old}'. Agents of earlier sessions keep \
-                 '{old}'. To keep it for new ones, too: default_model = \"{name}\" in config.toml.",
+                 '{old}'. To keep it for new agents as well: default_model = \"{name}\" in config.toml.",
                 text::excerpt(&text, 80)
             )
         }))

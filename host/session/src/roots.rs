@@ -233,11 +233,11 @@ impl Roots {
                 };
                 let message = match error.kind() {
                     io::ErrorKind::NotADirectory => {
-                        format!("{whose} folder of skills cannot be read: there is a file in its place; move it away.")
+                        format!("{whose} skills folder cannot be read: there is a file in its place; move it away.")
                     }
                     // The workspace's own message, which names no path outside of the workspace.
-                    io::ErrorKind::InvalidInput => format!("{whose} folder of skills cannot be read: {error}."),
-                    kind => format!("{whose} folder of skills cannot be read: {kind}."),
+                    io::ErrorKind::InvalidInput => format!("{whose} skills folder cannot be read: {error}."),
+                    kind => format!("{whose} skills folder cannot be read: {kind}."),
                 };
                 let candidate = Err(Problem::new(Code::FolderUnusable, message));
                 scan.found.push(FoundSkill { label: label.to_owned(), root: scanned.root, candidate });

@@ -27,7 +27,7 @@ pub(crate) async fn wake_idle_agents(session: Weak<Session>, mut idle: IdleAgent
         let wake = Arc::clone(&session);
         session.lines.spawn(async move {
             if let Err(error) = wake.wake(idle.agent).await {
-                tracing::error!("the mail of an agent could not be looked for: {error}");
+                tracing::error!("cannot look for the mail of an agent: {error}");
             }
             drop(idle.busy);
         });
@@ -172,7 +172,7 @@ impl Session {
             Ok(_) => true,
             Err(error) => {
                 if !agent.is_dead() {
-                    tracing::error!("the beginning of a turn could not be stored: {error}");
+                    tracing::error!("cannot store the beginning of a turn: {error}");
                 }
                 false
             }

@@ -102,7 +102,7 @@ async fn next_look(changed: &Notify, every: Option<Duration>) {
 /// Returns whether a reload would change the skills of `session`. Errors are logged and count as no difference.
 async fn differs(session: &Arc<Session>) -> bool {
     let differs = session.host.differs(&session.snapshot(), session.workspace()).await;
-    differs.inspect_err(|error| tracing::warn!("the skills on disk cannot be compared: {error}")).unwrap_or(false)
+    differs.inspect_err(|error| tracing::warn!("cannot compare the skills on disk: {error}")).unwrap_or(false)
 }
 
 /// The watched folders of skills.
@@ -125,7 +125,7 @@ impl Folders {
                 tell.notify_one();
             }
         });
-        let watcher = watcher.inspect_err(|error| tracing::warn!("skills cannot be watched: {error}")).ok();
+        let watcher = watcher.inspect_err(|error| tracing::warn!("cannot watch the skills: {error}")).ok();
         Self { roots, watcher, changed }
     }
 

@@ -83,7 +83,7 @@ impl PathIndex {
         let found = match Workspace::open_for_host(&self.root, &self.protected) {
             Ok(workspace) => workspace.list(PATHS, Instant::now() + TIME),
             Err(error) => {
-                tracing::warn!("the workspace cannot be listed: {error}");
+                tracing::warn!("cannot list the workspace: {error}");
                 Vec::new()
             }
         };

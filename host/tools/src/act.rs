@@ -146,7 +146,7 @@ fn change(path: &str, new: Option<&[u8]>, before: Option<&FoundFile>) -> (String
         (Some(new), Some(was)) => format!("{} in place of {was}", bytes(new.len() as u64)),
     };
     let old = match (before, old_text) {
-        (Some(before), None) if before.contents.is_none() => Some("the file is too large to be compared"),
+        (Some(before), None) if before.contents.is_none() => Some("the file is too large to compare"),
         (Some(_), None) => Some("the file is not text"),
         _ => None,
     };
@@ -301,7 +301,7 @@ mod tests {
         assert_eq!(overwritten.lines, ["the file is not text", r#"contents: "a""#]);
         let overwritten = act(Some(b"a"), Some(&large));
         assert_eq!(overwritten.title, "Overwrite 'My notes': 1 byte in place of 5,242,880 bytes");
-        assert_eq!(overwritten.lines[0], "the file is too large to be compared");
+        assert_eq!(overwritten.lines[0], "the file is too large to compare");
         let created = act(Some(b"\xff"), None);
         assert_eq!((&*created.title, created.diff), ("Create 'My notes': 1 byte", None));
         assert!(created.lines[0].starts_with("contents: not text, sha256:"), "{:?}", created.lines);

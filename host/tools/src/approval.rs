@@ -46,12 +46,12 @@ impl QuestionPermits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NoQuestionPermit {
     #[error(
-        "{} questions of this session wait for an answer; answer one, then call the tool again",
+        "{} questions of this session are open; answer one, then call the tool again",
         QuestionPermits::OF_SESSION
     )]
     Session,
     #[error(
-        "{} questions of all sessions wait for an answer; answer one, then call the tool again",
+        "{} questions of all sessions are open; answer one, then call the tool again",
         QuestionPermits::ALL
     )]
     Process,
@@ -273,7 +273,7 @@ impl Approvals {
                     Approval::Always
                 }
                 Err(error) => {
-                    tracing::error!(subject = ?question.subject.scope(), "a grant is not stored: {error}");
+                    tracing::error!(subject = ?question.subject.scope(), "cannot store a grant: {error}");
                     self.approver.grant_stored(&question, Err(error.to_string()));
                     Approval::Once
                 }
@@ -305,7 +305,7 @@ impl Approvals {
 /// Returns whether the grant that `question` offers was stored meanwhile.
 async fn exists(grant_exists: BoxFuture<'static, Result<bool, StoreError>>, question: &Question) -> bool {
     grant_exists.await.unwrap_or_else(|error| {
-        tracing::error!(subject = ?question.subject.scope(), "the grants could not be read: {error}");
+        tracing::error!(subject = ?question.subject.scope(), "cannot read the grants: {error}");
         false
     })
 }

@@ -73,7 +73,7 @@ pub(crate) fn bundled(json: &str) -> Option<(Digest, Arc<[ToolSpec]>)> {
     match serde_json::from_str(json) {
         Ok(Bundled { digest, tools }) => Some((digest, tools.into())),
         Err(error) => {
-            tracing::error!("what a bundled component answers cannot be read: {error}");
+            tracing::error!("cannot read the description of a bundled component: {error}");
             None
         }
     }
@@ -98,7 +98,7 @@ pub async fn describe_component(sandbox: &Arc<Sandbox>, digest: Digest, bytes: V
         Err(failure) => {
             let (code, message) = match failure.code() {
                 code @ (Code::InvalidComponent | Code::LimitCompile) => (code, format!("{failure}.")),
-                code => (Code::InvalidComponent, format!("Asked for its tools, it ended with {code}: {failure}.")),
+                code => (Code::InvalidComponent, format!("Listing its tools failed with {code}: {failure}.")),
             };
             DescribeOutcome { answer: Err(Problem::new(code, message)), failure: Some(failure) }
         }
@@ -233,7 +233,7 @@ impl Tools {
                 (under == conditions).then_some(Err(Problem { code, message }))
             }
             Err(error) => {
-                tracing::debug!(%digest, "a kept answer of another build is not used: {error}");
+                tracing::debug!(%digest, "a stored description of another build is not used: {error}");
                 None
             }
         }
@@ -281,7 +281,7 @@ impl Tools {
                 self.store.keep_described(digest, WORLD, json).await?;
             }
             Err(problem) if limit => {
-                problem.message.push_str(" /reload_skills tries again.");
+                problem.message.push_str(" To try again: /reload_skills");
                 self.keep_problem(digest, problem, self.limit_conditions(group), true).await?;
             }
             Err(problem) if !own_fault && failure.is_none_or(|failure| failure.is_deterministic()) => {

@@ -69,7 +69,7 @@ impl EditedFiles {
                 let text = text.map_err(|error| editor_error("read", &path, &error))?;
                 if text.len() > Self::EDITOR_BYTES {
                     let problem =
-                        format!("its text has {} bytes, over the limit of {}", text.len(), Self::EDITOR_BYTES);
+                        format!("its text has {} bytes; the limit is {}", text.len(), Self::EDITOR_BYTES);
                     return Err(editor_error("read", &path, &problem));
                 }
                 text.into_bytes().into()
@@ -177,7 +177,7 @@ impl EditedFiles {
     }
 
     fn late() -> String {
-        format!("it did not answer within {} minutes", Self::EDITOR_MINUTES)
+        format!("it did not respond within {} minutes", Self::EDITOR_MINUTES)
     }
 
     fn absolute(&self, path: &str) -> std::path::PathBuf {

@@ -61,7 +61,7 @@ pub enum ToolError {
 
 /// Returns where the tool `name` was not found. Tools of MCP servers do not belong to a snapshot.
 fn not_found_in(name: &str) -> &'static str {
-    if name.starts_with("mcp__") { ": no MCP server that is available now has it" } else { " in snapshot" }
+    if name.starts_with("mcp__") { ": no available MCP server has it" } else { " in snapshot" }
 }
 
 /// Returns the message of a failure. The skill's own message is shown as it is; a message of the host names the tool.
@@ -128,6 +128,6 @@ mod tests {
     fn missing_tool_of_a_server_is_not_looked_for_in_the_snapshot() {
         let message = |name: &str| ToolError::NotFound(name.to_owned()).to_string();
         assert_eq!(message("calc__x"), "tool 'calc__x' not found in snapshot.");
-        assert_eq!(message("mcp__x__y"), "tool 'mcp__x__y' not found: no MCP server that is available now has it.");
+        assert_eq!(message("mcp__x__y"), "tool 'mcp__x__y' not found: no available MCP server has it.");
     }
 }

@@ -12,7 +12,7 @@ impl Ledger for StoreLedger {
     fn artefact<'a>(&'a self, component: &'a Digest, fingerprint: &'a str) -> BoxFuture<'a, Option<Digest>> {
         Box::pin(async move {
             self.0.artefact(component, fingerprint).await.unwrap_or_else(|error| {
-                tracing::warn!(%component, "the digest of a compiled component cannot be read: {error}");
+                tracing::warn!(%component, "cannot read the digest of a compiled component: {error}");
                 None
             })
         })
@@ -21,7 +21,7 @@ impl Ledger for StoreLedger {
     fn keep<'a>(&'a self, component: Digest, fingerprint: &'a str, artefact: Digest) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             if let Err(error) = self.0.keep_artefact(component, fingerprint.to_owned(), artefact).await {
-                tracing::warn!(%component, "the digest of a compiled component could not be kept: {error}");
+                tracing::warn!(%component, "cannot store the digest of a compiled component: {error}");
             }
         })
     }

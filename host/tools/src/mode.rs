@@ -35,12 +35,12 @@ impl Mode {
     /// Explains the mode in a sentence.
     pub fn meaning(self) -> &'static str {
         match self {
-            Self::Ask => "Tools ask before they do what you have not granted.",
+            Self::Ask => "Tools ask before they do anything that you have not granted.",
             Self::Edits => {
-                "Files of this workspace are written without a question. Deleting, programs, requests and files that start programs \
-                 still ask."
+                "Tools write files in this workspace without asking. They still ask before they delete files, run \
+                 programs, send requests or write files that start programs."
             }
-            Self::Plan => "Nothing is changed: tools read, and what they would change is denied.",
+            Self::Plan => "Nothing is changed: tools can read, and all changes are denied.",
         }
     }
 

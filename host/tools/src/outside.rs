@@ -267,10 +267,10 @@ pub enum OutsideError {
     #[error("{0}")]
     Unavailable(String),
     /// The client that offers the tool has left.
-    #[error("the client that it runs in has left")]
+    #[error("its client has disconnected")]
     ClientGone,
     /// The source broke its protocol.
-    #[error("the answer is invalid: {0}")]
+    #[error("the response is invalid: {0}")]
     InvalidAnswer(String),
     /// The call exceeded its time.
     #[error("call exceeded its time limit of {limit_ms} ms ({key})")]
@@ -290,8 +290,8 @@ pub enum OutsideError {
     },
     /// The input is too long to be shown to the user.
     #[error(
-        "a question to the user can show {limit} characters, and this input has {size}; write what is long to a file, and pass \
-         its path"
+        "a question to the user can show {limit} characters, and this input has {size}; write long contents to a \
+         file, and pass its path"
     )]
     Question {
         /// The characters of the input as it is shown.
@@ -300,7 +300,7 @@ pub enum OutsideError {
         limit: usize,
     },
     /// The answer is larger than the limit.
-    #[error("the answer has more than {limit} bytes ({key})")]
+    #[error("the response has more than {limit} bytes ({key})")]
     Output {
         /// The exceeded limit, in bytes.
         limit: usize,

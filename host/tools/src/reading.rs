@@ -57,7 +57,7 @@ impl Tools {
         match self.permits(skill, &context.workspace).await {
             Ok(permits) => asked().any(|asked| permits.allows(asked)),
             Err(error) => {
-                tracing::warn!("the grants of a skill could not be read: {error}");
+                tracing::warn!("cannot read the grants of a skill: {error}");
                 true
             }
         }

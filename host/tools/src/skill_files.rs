@@ -49,7 +49,7 @@ pub enum SkillFilesError {
     #[error(transparent)]
     Blocked(#[from] Blocked),
     /// A build that did not store files made the snapshot, or the stored files are damaged.
-    #[error("'{0}' was stored without its files; /reload_skills reads them.")]
+    #[error("'{0}' was stored without its files. Run /reload_skills to read them.")]
     Missing(Name),
     /// The store could not be read or written.
     #[error("{0}.")]

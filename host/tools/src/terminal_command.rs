@@ -18,7 +18,7 @@ pub struct TerminalCommand {
     pub args: Vec<String>,
     /// The folder that it runs in, relative to the workspace; the workspace if there is none.
     pub cwd: Option<String>,
-    /// Further environment variables.
+    /// Additional environment variables.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
     /// Time limit in seconds; [`TerminalCommand::SECONDS`] without.
@@ -91,14 +91,14 @@ impl TerminalCommand {
                     "type": "array", "maxItems": 256, "items": {"type": "string", "maxLength": 65536},
                     "description": "Its arguments.",
                 },
-                "cwd": text(4096, "The folder to run it in, relative to the workspace; the workspace if there is none."),
+                "cwd": text(4096, "The folder to run it in, relative to the workspace; by default the workspace."),
                 "env": {
                     "type": "object", "maxProperties": 64, "additionalProperties": {"type": "string", "maxLength": 65536},
-                    "description": "Further environment variables.",
+                    "description": "Additional environment variables.",
                 },
                 "seconds": {
                     "type": "integer", "minimum": 1, "maximum": Self::MOST_SECONDS,
-                    "description": format!("Time after which it is killed; {} without.", Self::SECONDS),
+                    "description": format!("Time after which it is killed; by default {}.", Self::SECONDS),
                 },
             },
             "required": ["command"],

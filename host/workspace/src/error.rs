@@ -12,7 +12,7 @@ use crate::limits;
 #[non_exhaustive]
 pub enum FileError {
     /// The path is not well-formed.
-    #[error("'{path}' is not a path of the workspace: {why}; give one relative to its root, such as src/main.rs")]
+    #[error("'{path}' is not a path in the workspace: {why}; use one relative to its root, such as src/main.rs")]
     Path {
         /// The path, relative to the root of the workspace.
         path: String,
@@ -20,7 +20,7 @@ pub enum FileError {
         why: &'static str,
     },
     /// The glob is not well-formed.
-    #[error("'{glob}' is not a valid glob: {why}; give one such as src/**/*.rs")]
+    #[error("'{glob}' is not a valid glob: {why}; use one such as src/**/*.rs")]
     Glob {
         /// The glob, as the caller wrote it.
         glob: String,
@@ -63,7 +63,7 @@ pub enum FileError {
         path: String,
     },
     /// A directory where a file is required.
-    #[error("'{path}' is a directory; give the path of a file in it")]
+    #[error("'{path}' is a directory; use the path of a file in it")]
     Directory {
         /// The path, relative to the root of the workspace.
         path: String,
@@ -83,14 +83,15 @@ pub enum FileError {
         path: String,
     },
     /// A link where links are not followed.
-    #[error("'{path}' is a link or leads through one; files are written and deleted by their own path alone")]
+    #[error("'{path}' is a link or leads through one; files are only written and deleted by their own path")]
     Link {
         /// The path, relative to the root of the workspace.
         path: String,
     },
     /// A link that is absolute or leads above the root.
     #[error(
-        "'{path}' is a link, or leads through one, that is absolute or leads out of the workspace; only what is inside can be read"
+        "'{path}' is a link, or leads through one, that is absolute or leads out of the workspace; only files \
+         inside can be read"
     )]
     LeadsOut {
         /// The path, relative to the root of the workspace.
@@ -98,7 +99,7 @@ pub enum FileError {
     },
     /// Too many links in one path.
     #[error(
-        "'{path}' leads through too many links (over {}), maybe in a circle; give the path of the file itself",
+        "'{path}' leads through too many links (over {}), maybe in a circle; use the path of the file itself",
         limits::LINKS
     )]
     Circle {
@@ -114,7 +115,7 @@ pub enum FileError {
         why: &'static str,
     },
     /// A file with instructions for agents, in a workspace where plugins may not write them.
-    #[error("'{path}' holds instructions for agents; plugins may not change it in this workspace")]
+    #[error("'{path}' contains instructions for agents; plugins may not change it in this workspace")]
     Instructions {
         /// The path of the file in the workspace.
         path: String,
@@ -171,19 +172,21 @@ pub enum FileError {
     },
     /// A walk that would read more entries than one call may.
     #[error(
-        "the walk read {} entries without reaching the end; give a narrower glob, such as src/**/*.rs, or ask for fewer at a time",
+        "the walk read {} entries without reaching the end; use a narrower glob, such as src/**/*.rs, or ask for \
+         fewer at a time",
         limits::ENTRIES
     )]
     TooManyEntries,
     /// A walk that needs too many matching steps.
     #[error(
-        "matching names with the glob and the .gitignore files took more than {} steps; give a simpler glob, or one that begins deeper",
+        "matching names with the glob and the .gitignore files took more than {} steps; use a simpler glob, or one \
+         that begins deeper",
         limits::MATCH_STEPS
     )]
     TooMuchMatching,
     /// A directory so deep that its entries have no valid path.
     #[error(
-        "'{path}' is too deep: a path has at most {} parts and {} bytes; give a glob that stays above it",
+        "'{path}' is too deep: a path has at most {} segments and {} bytes; use a glob that stays above it",
         limits::DEPTH,
         limits::PATH_BYTES
     )]
@@ -192,11 +195,11 @@ pub enum FileError {
         path: String,
     },
     /// A search whose time ended before its first result.
-    #[error("the time of the search ended before anything was searched; give a narrower glob")]
+    #[error("the search ran out of time before anything was searched; use a narrower glob")]
     OutOfTime,
     /// Too many bytes of `.gitignore` rules.
     #[error(
-        "with '{path}' more than {} bytes of .gitignore files apply; shorten them, or give a glob that stays outside",
+        "with '{path}' more than {} bytes of .gitignore files apply; shorten them, or use a glob that stays outside",
         limits::RULE_BYTES
     )]
     TooManyRules {

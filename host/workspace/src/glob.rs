@@ -23,7 +23,7 @@ impl Glob {
             return Err(error("it is longer than 512 bytes"));
         }
         if text.chars().any(char::is_control) {
-            return Err(error("it has a control character"));
+            return Err(error("it contains a control character"));
         }
         let patterns = alternatives(text).map_err(error)?.into_iter().map(|alternative| {
             if let Some(why) = alternative.split('/').find_map(part_error) {
@@ -58,7 +58,7 @@ impl Glob {
 /// Returns why `part` can never match. Refusing such globs makes the mistake visible to their author.
 fn part_error(part: &str) -> Option<&'static str> {
     match part {
-        "" => Some("a part of it is empty; it must not begin or end with '/'"),
+        "" => Some("a segment of it is empty; it must not begin or end with '/'"),
         "." | ".." => Some("'.' and '..' match nothing"),
         _ => None,
     }
@@ -105,7 +105,7 @@ fn braces(text: &str) -> Result<Option<Braces<'_>>, &'static str> {
                 inside.push(&text[from..at]);
                 from = at + 1;
             }
-            '}' if depth == 0 => return Err("a '}' has no '{'"),
+            '}' if depth == 0 => return Err("unmatched '}'"),
             '}' => {
                 depth -= 1;
                 if depth == 0 {
@@ -116,7 +116,7 @@ fn braces(text: &str) -> Result<Option<Braces<'_>>, &'static str> {
             _ => {}
         }
     }
-    if depth > 0 { Err("a '{' has no '}'") } else { Ok(None) }
+    if depth > 0 { Err("unclosed '{'") } else { Ok(None) }
 }
 
 /// Returns the positions of braces and commas that are not escaped and not in a class.

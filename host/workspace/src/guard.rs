@@ -19,18 +19,19 @@ use crate::{error::FileError, path::RelPath};
 const TEMPORARY_START: &str = ".patchbay-";
 const TEMPORARY_END: &str = ".tmp";
 
-const GIT: &str = "it is in git's own directory, which holds hooks and the credentials of remotes";
+const GIT: &str = "it is in git's own directory, which contains hooks and the credentials of remotes";
 const SETTINGS: &str =
-    "it holds skills, or settings by which agents, editors or git start programs; a plugin may read it, not change it";
+    "it contains skills, or settings by which agents, editors or git start programs; a plugin may read it, not \
+     change it";
 const TEMPORARY: &str = "names of this form are Patchbay's temporary files";
 const BARE: &str =
     "with it the folder would be, or is, a bare git repository, whose configuration and hooks make git run commands";
 /// Why no file in Patchbay's own folders can be used.
-pub(crate) const OWN_FOLDER: &str = "it is one of Patchbay's own folders or files, or lies in one";
+pub(crate) const OWN_FOLDER: &str = "it is one of Patchbay's own folders or files, or is in one";
 
 /// Why no file in a folder of `skill_roots` can be written.
 pub(crate) const SKILL_ROOT: &str =
-    "it is in a folder of skill_roots of config.toml, which holds skills; a plugin may read it, not change it";
+    "it is in a folder of skill_roots of config.toml, which contains skills; a plugin may read it, not change it";
 
 /// Why nothing behind certain links can be written.
 pub(crate) const LINKED: &str =

@@ -57,7 +57,7 @@ fn path_error(text: &str) -> Option<&'static str> {
     } else if text.starts_with('/') {
         Some("it is absolute")
     } else if text.split('/').count() > limits::DEPTH {
-        Some("it has more than 64 parts")
+        Some("it has more than 64 segments")
     } else {
         text.split('/').find_map(part_error)
     }
@@ -66,12 +66,12 @@ fn path_error(text: &str) -> Option<&'static str> {
 /// Returns why `part` is not a valid part of a path. Walks skip such names, because no call could use them.
 pub(crate) fn part_error(part: &str) -> Option<&'static str> {
     match part {
-        "" => Some("a part of it is empty"),
+        "" => Some("a segment of it is empty"),
         "." | ".." => Some("'.' and '..' are not followed"),
-        part if part.len() > limits::NAME_BYTES => Some("a part of it is longer than 255 bytes"),
-        part if part.contains('\\') => Some("it has a backslash; parts are separated by '/'"),
+        part if part.len() > limits::NAME_BYTES => Some("a segment of it is longer than 255 bytes"),
+        part if part.contains('\\') => Some("it contains a backslash; separate segments with '/'"),
         part if part.contains('/') => Some("a name cannot contain '/'"),
-        part if part.chars().any(char::is_control) => Some("it has a control character"),
+        part if part.chars().any(char::is_control) => Some("it contains a control character"),
         _ => None,
     }
 }

@@ -165,12 +165,12 @@ async fn model_cannot_move_an_agent_to_another_provider_alone() {
     let agent = play.session.view();
     let refused = |why: &str| {
         let error = format!(
-            "Agent '{agent}' cannot be moved to provider 'local', which would receive its whole conversation: {why}. A person \
-             can do it with /model local:local-1"
+            "Agent '{agent}' cannot be moved to provider 'local', which would receive its whole conversation: \
+             {why}. The user can do it with /model local:local-1"
         );
         failed(&error, "denied")
     };
-    assert_eq!(set(&play, "$self", "local-1").await, refused("no person can be asked here"));
+    assert_eq!(set(&play, "$self", "local-1").await, refused("there is no user to ask here"));
     play.session.set_approver(Answering::new(Approval::No));
     assert_eq!(set(&play, "$self", "local-1").await, refused("the user did not allow it"));
     assert_eq!((server.requests().len(), &*model(&play, agent).await), (0, "demo/demo-1/default"));
@@ -208,8 +208,8 @@ async fn failed_test_of_a_model_stores_nothing() {
         ("demo-big/maximum", "Invalid thinking level: maximum"),
         ("o3-mini", "No credentials for openai. Set OPENAI_API_KEY or add to credentials.json"),
         // A model does not know `/model`.
-        ("", "no model is named. Use \"small\", \"normal\" or \"big\", or the name of a model."),
-        ("demo:", "no model is named. Use \"small\", \"normal\" or \"big\", or the name of a model."),
+        ("", "the model's name is missing. Use \"small\", \"normal\" or \"big\", or the name of a model."),
+        ("demo:", "the model's name is missing. Use \"small\", \"normal\" or \"big\", or the name of a model."),
     ] {
         let expected = format!("Model validation failed for \"{name}\": {reason}");
         assert_eq!(set(&play, "$self", name).await, failed(&expected, "model_validation_failed"), "{name}");

@@ -229,7 +229,7 @@ async def attachments(home):
         refused = await patchbay.say(session, "look", pdf)
         assert refused.startswith("Error: model 'demo-1' is not known to read application/pdf (/a.pdf)"), refused
         shown = await patchbay.say(session, "/skills", image)
-        assert shown.startswith("/skills takes no attachments; 'image' was not used.") and "calc - " in shown, shown
+        assert shown.startswith("/skills does not accept attachments; 'image' was not used.") and "calc - " in shown, shown
         equal(await patchbay.say(await patchbay.new(), image), "You said nothing.")
 
 

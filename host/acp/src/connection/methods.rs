@@ -65,7 +65,7 @@ impl Connection {
             },
             "session/set_mode" => responder.respond(Err(errors::no_modes())).await,
             "authenticate" => {
-                responder.respond(Err(RpcError::invalid_params("there is nothing to authenticate with."))).await;
+                responder.respond(Err(RpcError::invalid_params("this agent needs no authentication."))).await;
             }
             method => responder.respond(Err(RpcError::unknown_method(method))).await,
         }
@@ -214,7 +214,7 @@ impl Connection {
             // The folder of a session may be gone; its conversation can still be read.
             Err(_) if cwd.as_os_str() == session.workspace.as_str() => Ok(()),
             _ => Err(RpcError::invalid_params(format_args!(
-                "session {id} has the workspace {}; give it as cwd.",
+                "session {id} has the workspace {}; pass it as cwd.",
                 patchbay_core::text::clean_line(&session.workspace)
             ))),
         }

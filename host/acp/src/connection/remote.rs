@@ -61,7 +61,7 @@ impl Connection {
     pub(super) fn check_lines(&self) -> Result<(), RpcError> {
         match &self.remote {
             Some(remote) if !remote.identity.may.lines => {
-                let message = "the token of this client has no right to send lines or to change sessions.";
+                let message = "the token of this client lacks the right to send lines or to change sessions.";
                 Err(RpcError::of_host(Code::Denied, message))
             }
             _ => Ok(()),
@@ -75,7 +75,7 @@ impl Connection {
     pub(super) fn check_draining(&self) -> Result<(), RpcError> {
         match &self.remote {
             Some(remote) if remote.draining.is_cancelled() => {
-                let message = "the server restarts; connect again, then send this line again.";
+                let message = "the server is restarting; connect again, then send this line again.";
                 Err(RpcError::of_host(Code::Unavailable, message))
             }
             _ => Ok(()),

@@ -151,7 +151,7 @@ impl ClientTerminal {
         });
         match tokio::time::timeout(ANSWER, creating).await {
             Ok(Ok(created)) => created.map_err(failed),
-            Ok(Err(error)) => Err(OutsideError::Unavailable(format!("the terminal was not made: {error}"))),
+            Ok(Err(error)) => Err(OutsideError::Unavailable(format!("cannot create the terminal: {error}"))),
             Err(_) => Err(late()),
         }
     }
@@ -229,9 +229,9 @@ fn failed(error: RpcError) -> OutsideError {
     if error.is_peer_left() {
         return OutsideError::ClientGone;
     }
-    OutsideError::Failed(format!("the editor answers: {}", error.message))
+    OutsideError::Failed(format!("the editor responded: {}", error.message))
 }
 
 fn late() -> OutsideError {
-    OutsideError::Unavailable(format!("the editor does not answer within {} s", ANSWER.as_secs()))
+    OutsideError::Unavailable(format!("the editor did not respond within {} s", ANSWER.as_secs()))
 }

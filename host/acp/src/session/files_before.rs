@@ -37,7 +37,7 @@ pub(super) async fn files_before(
     // Results are rows of the agent. Without a later row, at most one call has run. If it has replaced its file, the
     // file already equals the call's input, and `diffs` shows no change.
     let has_later_row = session.has_row_after(agent, seq).await.unwrap_or_else(|error| {
-        tracing::error!("the rows of session {} cannot be read: {error}", session.id());
+        tracing::error!("cannot read the rows of session {}: {error}", session.id());
         true
     });
     if has_later_row { FilesBefore::new() } else { files }

@@ -194,7 +194,7 @@ impl SessionTask {
 
     fn readable<E: std::fmt::Display>(&self, event: Result<Option<Received>, E>) -> Option<Received> {
         event.unwrap_or_else(|error| {
-            tracing::error!("the events of session {} cannot be read: {error}", self.id);
+            tracing::error!("cannot read the events of session {}: {error}", self.id);
             None
         })
     }

@@ -141,7 +141,7 @@ fn images_are_sent_only_to_models_that_accept_them() {
         [user(1, "hello"), assistant(2, &calls), row(3, MessageKind::Tool, "", Some(json!(blob(media))))]
     };
     assert!(shape(&rows("image/png")).ends_with("1:Blob(Blob(image/png, 3 bytes))"));
-    assert!(shape(&rows("audio/wav")).ends_with("1:Text(\"[audio/wav, which this model cannot be sent]\")"));
+    assert!(shape(&rows("audio/wav")).ends_with("1:Text(\"[audio/wav, which this model cannot read]\")"));
 }
 
 #[test]
@@ -271,7 +271,7 @@ fn stored_images_have_slots_and_others_are_named() {
     let rows = [user(1, "look"), asked, row(3, MessageKind::Tool, "shot", Some(json!(record)))];
     assert!(
         shape(&rows)
-            .ends_with("U 1:Text(\"shot\"),Text(\"[audio/wav, which this model cannot be sent]\"),Text(\"[image]\")")
+            .ends_with("U 1:Text(\"shot\"),Text(\"[audio/wav, which this model cannot read]\"),Text(\"[image]\")")
     );
     let [slot] = &conversation(&rows, &READER).slots[..] else { panic!("one slot") };
     assert_eq!((slot.message, slot.part, slot.piece), (2, 0, Some(2)));

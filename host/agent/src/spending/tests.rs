@@ -60,7 +60,8 @@ async fn turn_reserves_its_request_and_pays_what_it_used() {
     assert_eq!(stage.say("two").await.code, Code::Answered);
     let over = stage.say("three").await;
     assert_eq!(over.code, Code::LimitBudget);
-    let words = "the request could cost 1500.00 USD, and 1480.00 USD is left of 1700.00 USD (session in [budget] of config.toml): \
+    let words = "the request could cost 1500.00 USD, but only 1480.00 USD is left of 1700.00 USD (session in \
+        [budget] of config.toml): \
                  220.00 USD spent, 0.00 USD reserved for requests under way. Nothing was sent. Start a new session";
     assert!(over.message.starts_with(words), "{}", over.message);
     assert_eq!(stage.requests().len(), 2);
@@ -147,7 +148,8 @@ async fn large_answer_is_limited_to_half_of_the_rest() {
 #[tokio::test]
 async fn unknown_price_is_refused_only_with_a_budget() {
     let euro = Prices { currency: "EUR".to_owned(), ..dollar() };
-    for (prices, why) in [(None, "its price is not known"), (Some(euro), "its price is in EUR, and a budget in USD")] {
+    for (prices, why) in [(None, "its price is not known"), (Some(euro), "its price is in EUR, but a budget is in \
+        USD")] {
         let known = prices.clone();
         let about = move |about: &mut ModelInfo| about.prices = known;
         let stage = TestAgent::with_model([], 0, SessionLimits::default(), about, session_budget(5)).await;

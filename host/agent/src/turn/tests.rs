@@ -638,7 +638,7 @@ async fn turn_ends_at_its_request_limit() {
     let stage = TestAgent::with_limits(calls, 0, 1_000_000, limits).await;
     let outcome = stage.say("go").await;
     assert_eq!(outcome.code, Code::TurnRounds);
-    let words = "this turn made 3 requests to the model, as many as a turn may (limits.turn_requests)";
+    let words = "this turn was stopped after 3 requests to the model (limits.turn_requests)";
     assert!(outcome.message.starts_with(words), "{}", outcome.message);
     assert_eq!(stage.requests().len(), 3);
     // The last calls were made as well.
@@ -661,7 +661,7 @@ async fn session_stops_at_its_token_ceiling() {
     assert_eq!(stage.say("one").await.code, Code::Answered);
     let outcome = stage.say("two").await;
     assert_eq!(outcome.code, Code::LimitTokens);
-    assert!(outcome.message.starts_with("this session has used 220 tokens; it may use 200"), "{outcome:?}");
+    assert!(outcome.message.starts_with("this session has used 220 tokens; the limit is 200"), "{outcome:?}");
     assert_eq!(stage.requests().len(), 2);
 }
 
@@ -738,7 +738,7 @@ async fn refused_conversation_is_summarised_and_sent_again() {
     assert_eq!(stage.kinds().await, ["user", "assistant", "user", "compaction", "assistant"]);
     let said = stage.asked();
     assert!(texts(&said[0])[0].ends_with("In short.") && texts(&said[0])[1] == "two", "{said:?}");
-    assert_eq!(notices(&mut events).await, ["The conversation is longer than demo-1 can read: it is summarised."]);
+    assert_eq!(notices(&mut events).await, ["The conversation is longer than demo-1 can read; summarising it."]);
 }
 
 #[tokio::test]
@@ -747,8 +747,8 @@ async fn conversation_that_stays_too_long_is_an_error_with_advice() {
     let stage = TestAgent::wide(does).await;
     stage.say("one").await;
     let outcome = stage.say("two").await;
-    let expected = "the conversation is too long for demo-1, also after a summary: demo: prompt is too long. /compact FOCUS \
-        summarises it once more, /model chooses a model that reads more.";
+    let expected = "the conversation is too long for demo-1, even after a summary: demo: prompt is too long. To \
+        summarise it once more: /compact FOCUS. To choose a model with a larger context window: /model MODEL.";
     assert_eq!((outcome.code, outcome.message.as_str()), (Code::ProviderContextWindow, expected));
     // A first message has nothing before it.
     let stage = TestAgent::wide([TooLong]).await;
@@ -1045,8 +1045,8 @@ async fn failed_command_advises_the_command() {
     let stage = TestAgent::wide([Says("Yes."), Fails]).await;
     stage.say("one").await;
     let outcome = stage.compact().await.unwrap_err();
-    let expected = "the conversation could not be summarised: it broke. It is kept as it was; try /compact again, or choose a \
-        model that reads more with /model.";
+    let expected = "the conversation could not be summarised: it broke. It is kept as it was; try /compact again, \
+        or choose a model with a larger context window with /model.";
     assert_eq!((outcome.code, outcome.message.as_str()), (Code::CompactionFailed, expected));
 }
 
@@ -1215,7 +1215,7 @@ async fn third_answer_that_is_cut_off_ends_the_turn() {
     let mut turn = stage.turn(began, 0);
     turn.ending.report_to = Some(stage.agent.id());
     let outcome = stage.agent.run(&turn).await;
-    let words = "The answer is cut off: it is as long as the model's answers may be.";
+    let words = "The answer is cut off: it reached the model's output limit.";
     let data = serde_json::to_value(&outcome.data).unwrap();
     assert_eq!((outcome.code, &data["stop"], &data["failure"]), (Code::Answered, &json!("max-tokens"), &json!(words)));
     assert_eq!(stage.requests().len(), 6);

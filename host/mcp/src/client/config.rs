@@ -70,7 +70,7 @@ impl McpServerConfig {
                 Some("`env` and `in_workspace` are for servers with a `command`")
             }
             (None, Some(url)) if Target::parse(url).is_err() => {
-                Some("`url` is not the address of a server: https://HOST/PATH")
+                Some("`url` is not the address of a server; write https://HOST/PATH")
             }
             _ => None,
         };

@@ -134,7 +134,7 @@ fn handshake_problem(error: &ClientInitializeError, did: Option<String>) -> Stri
             .unwrap_or_else(|| format!("it refused the connection: {}", text::excerpt(&refused.message, WORDS))),
         (_, Some(did)) => format!("it {did} before it was ready"),
         (ClientInitializeError::TransportError { error, .. }, None) => text::excerpt(&error.error.to_string(), WORDS),
-        (_, None) => "its answer to 'initialize' is not one of MCP".to_owned(),
+        (_, None) => "its response to 'initialize' is not valid MCP".to_owned(),
     }
 }
 
@@ -146,7 +146,7 @@ fn check_revision(revision: &ProtocolVersion) -> Result<(), String> {
     }
     let known: Vec<&str> = known.iter().map(ProtocolVersion::as_str).collect();
     let revision = text::excerpt(revision.as_str(), TITLE);
-    Err(format!("it speaks the unknown revision '{revision}' of MCP; known are {}", known.join(", ")))
+    Err(format!("it speaks revision '{revision}' of MCP, which is not supported; use {}", known.join(", ")))
 }
 
 /// Returns the content of a result.
@@ -174,7 +174,8 @@ mod tests {
             let error = check_revision(&revision(unknown)).unwrap_err();
             assert!(
                 error
-                    .starts_with(&format!("it speaks the unknown revision '{unknown}' of MCP; known are 2024-11-05, "))
+                    .starts_with(&format!("it speaks revision '{unknown}' of MCP, which is not supported; use \
+                        2024-11-05, "))
             );
         }
     }
@@ -183,9 +184,9 @@ mod tests {
     fn failed_handshake_names_what_failed() {
         let refused = |error| handshake_problem(&ClientInitializeError::JsonRpcError(error), None);
         assert_eq!(refused(ErrorData::internal_error("no room", None)), "it refused the connection: no room");
-        assert_eq!(refused(transport_failure("it sent no answer".to_owned())), "it sent no answer");
+        assert_eq!(refused(transport_failure("it sent no response".to_owned())), "it sent no response");
         let closed = ClientInitializeError::ConnectionClosed("initialize response".to_owned());
         assert_eq!(handshake_problem(&closed, Some("ended".to_owned())), "it ended before it was ready");
-        assert_eq!(handshake_problem(&closed, None), "its answer to 'initialize' is not one of MCP");
+        assert_eq!(handshake_problem(&closed, None), "its response to 'initialize' is not valid MCP");
     }
 }

@@ -115,7 +115,7 @@ impl Poster {
             Err(problem) => Err(problem),
         };
         // After an answer, this means nothing to `rmcp`.
-        let problem = answered.err().unwrap_or_else(|| "it sent no answer".to_owned());
+        let problem = answered.err().unwrap_or_else(|| "it sent no response".to_owned());
         let error = transport_failure(problem);
         // An error means that the connection is closed.
         let _ = self.sender.send(JsonRpcMessage::error(error, Some(id.clone()))).await;
@@ -134,7 +134,7 @@ impl Poster {
                 self.inbox.note_end("has ended the session".to_owned());
                 return Err("it has ended the session".to_owned());
             }
-            status => return Err(format!("it answered with the HTTP status {status}")),
+            status => return Err(format!("it responded with HTTP status {status}")),
         }
         if let Some(session) = header(&answer, SESSION_HEADER)
             && !is_open
@@ -163,7 +163,7 @@ impl Poster {
                 self.judge(&body, id).await.map(drop)
             }
             other => Err(format!(
-                "it answered with the media type '{}' instead of 'application/json' or 'text/event-stream'",
+                "it responded with the media type '{}' instead of 'application/json' or 'text/event-stream'",
                 text::excerpt(other, 60)
             )),
         }

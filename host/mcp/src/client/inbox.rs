@@ -160,7 +160,7 @@ impl Inbox {
         let mut open = self.open.lock();
         if open.len() >= OPEN_REQUESTS || !open.insert(id) {
             drop(open);
-            return self.end(format!("has {OPEN_REQUESTS} requests without an answer, or uses an id twice"));
+            return self.end(format!("has {OPEN_REQUESTS} open requests, or uses an id twice"));
         }
         drop(open);
         self.typed(json)
@@ -205,7 +205,7 @@ impl Inbox {
             return self.handled();
         }
         drop(state);
-        self.end(format!("wrote {STRAY_LINES} lines that are no messages"))
+        self.end(format!("wrote {STRAY_LINES} lines that are not messages"))
     }
 
     /// Counts a message, and slows the reading down if there were too many.
@@ -393,7 +393,8 @@ mod tests {
 
     #[test]
     fn failures_of_the_transport_differ_from_errors_of_the_server() {
-        assert_eq!(transport_problem(&transport_failure("it sent no answer".to_owned())).unwrap(), "it sent no answer");
+        assert_eq!(transport_problem(&transport_failure("it sent no response".to_owned())).unwrap(), "it sent no \
+            response");
     }
 
     #[test]

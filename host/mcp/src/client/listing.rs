@@ -82,7 +82,7 @@ pub(super) async fn list(peer: &Peer<RoleClient>) -> Result<ToolList, ServerRequ
         let params = PaginatedRequestParams::default().with_cursor(cursor);
         let wanted = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(params));
         let page: Page = serde_json::from_value(request(peer, wanted).await?)
-            .map_err(|error| ServerRequestError::Answer(format!("its list of tools is not one: {error}")))?;
+            .map_err(|error| ServerRequestError::Answer(format!("its list of tools is invalid: {error}")))?;
         cursor = page.next_cursor.filter(|cursor| !cursor.is_empty());
         if !list.add(page.tools) || cursor.is_none() {
             return Ok(list.read);
@@ -121,7 +121,7 @@ impl ListReader {
         let ToolParts { name, description, input_schema, annotations } = match serde_json::from_value(tool) {
             Ok(parts) => parts,
             Err(error) => {
-                return self.problem(format!("Tool '{claimed}' is left out: it is not a tool of MCP: {error}."));
+                return self.problem(format!("Tool '{claimed}' is left out: its declaration is invalid: {error}."));
             }
         };
         if name.is_empty() || name.len() > NAME_BYTES {
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!((tools[1].only_reads, tools[1].is_destructive), (false, true));
         assert_eq!(problems.len(), 5, "{problems:?}");
         assert!(
-            problems[0].starts_with("Tool 'b' is left out: it is not a tool of MCP: missing field"),
+            problems[0].starts_with("Tool 'b' is left out: its declaration is invalid: missing field"),
             "{problems:?}"
         );
     }

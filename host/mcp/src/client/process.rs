@@ -82,10 +82,10 @@ impl Launch {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LaunchError {
     /// PATH has no such program.
-    #[error("no absolute folder of PATH has the program '{0}'")]
+    #[error("no absolute folder in PATH has the program '{0}'")]
     NotFound(String),
     /// The system cannot start it.
-    #[error("the program '{program}' cannot be started: {problem}")]
+    #[error("cannot start the program '{program}': {problem}")]
     Start {
         /// The program that should start the server.
         program: String,

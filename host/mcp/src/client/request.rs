@@ -53,7 +53,7 @@ impl OpenRequest {
         self.0 = None;
         match answered {
             Ok(Ok(ServerResult::CustomResult(CustomResult(value)))) => Ok(value),
-            Ok(Ok(_)) => Err(ServerRequestError::Answer("the answer is not a result".to_owned())),
+            Ok(Ok(_)) => Err(ServerRequestError::Answer("the response is not a result".to_owned())),
             Ok(Err(failed)) => Err(error(failed)),
             Err(_) => Err(ServerRequestError::Closed),
         }
@@ -90,7 +90,7 @@ fn error(error: ServiceError) -> ServerRequestError {
             Some(problem) => ServerRequestError::Lost(problem),
             None => ServerRequestError::Refused(text::excerpt(&error.message, WORDS)),
         },
-        ServiceError::UnexpectedResponse => ServerRequestError::Answer("the answer is not a result".to_owned()),
+        ServiceError::UnexpectedResponse => ServerRequestError::Answer("the response is not a result".to_owned()),
         _ => ServerRequestError::Closed,
     }
 }

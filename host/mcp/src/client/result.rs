@@ -30,7 +30,7 @@ pub(super) enum CallResult {
 
 pub(super) fn read(result: Value) -> Result<CallResult, ServerRequestError> {
     let parts = serde_json::from_value(result)
-        .map_err(|error| ServerRequestError::Answer(format!("the result of the call is not one: {error}")))?;
+        .map_err(|error| ServerRequestError::Answer(format!("the result of the call is invalid: {error}")))?;
     let ResultParts { content, structured_content, is_error } = parts;
     let left_out = content.len().saturating_sub(PARTS);
     let mut pieces: Vec<_> = content.into_iter().take(PARTS).map(piece).collect();

@@ -172,10 +172,12 @@ impl McpServer {
                 refresh.succeeded(changes, Instant::now());
             }
             Ok(Err(error)) => {
-                tracing::warn!("the tools of the MCP server '{}' stay as they were listed last: {error}", self.name);
+                tracing::warn!("cannot list the tools of the MCP server '{}', so the earlier list stays in use: \
+                    {error}", self.name);
                 refresh.failed(Instant::now());
             }
-            Err(_) => tracing::warn!("the list of the MCP server '{}' takes too long; its tools stay", self.name),
+            Err(_) => tracing::warn!("listing the tools of the MCP server '{}' takes too long, so the earlier list \
+                stays in use", self.name),
         }
     }
 
@@ -260,14 +262,14 @@ impl McpServer {
         }
         if state.failures >= FAILURES && matches!(self.address, ServerAddress::Process(_)) {
             let problem =
-                format!("{}; it failed {FAILURES} times and is not started again in this session", state.problem);
+                format!("{}; it failed {FAILURES} times and is not restarted in this session", state.problem);
             return Err(ServerError::GivenUp(self.not_available(&problem)));
         }
         if let Some(wait) = state.not_before.and_then(|at| at.checked_duration_since(Instant::now()))
             && !wait.is_zero()
         {
             let seconds = wait.as_secs() + 1;
-            return Err(self.unavailable(&format!("{}; it is started again in {seconds} s", state.problem)));
+            return Err(self.unavailable(&format!("{}; it is restarted in {seconds} s", state.problem)));
         }
         let starting = start(self.address.clone(), self.limits, self.stopped.clone());
         let start: Start = (Box::pin(starting) as BoxFuture<'static, _>).shared();
@@ -296,7 +298,7 @@ impl McpServer {
             ServerRequestError::Answer(problem) => ServerError::Protocol(format!("the MCP server '{name}': {problem}")),
             ServerRequestError::Closed => {
                 let did = ready.connection.inbox.ended().unwrap_or_else(|| "ended".to_owned());
-                ServerError::Unavailable(format!("the MCP server '{name}' {did} before it had answered"))
+                ServerError::Unavailable(format!("the MCP server '{name}' {did} before it had responded"))
             }
         }
     }

@@ -81,9 +81,9 @@ impl ServerHandler for ToolServer {
         _: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         Err(if METHODS.contains(&request.method.as_str()) {
-            ErrorData::invalid_params("the parameters do not fit the method", None)
+            ErrorData::invalid_params("invalid parameters for the method", None)
         } else {
-            ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "this server does not have the method", None)
+            ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "this server does not support the method", None)
         })
     }
 
@@ -127,7 +127,7 @@ impl ServerHandler for ToolServer {
 fn list_page(tools: Vec<Tool>, cursor: Option<&str>) -> Result<ListToolsResult, ErrorData> {
     let first = cursor.map_or(Ok(0), str::parse::<usize>);
     let first = first.ok().filter(|first| *first == 0 || *first < tools.len());
-    let first = first.ok_or_else(|| ErrorData::invalid_params("the cursor is not one of this server", None))?;
+    let first = first.ok_or_else(|| ErrorData::invalid_params("unknown cursor", None))?;
     let (mut bytes, mut page, count) = (0, Vec::new(), tools.len());
     for tool in tools.into_iter().skip(first) {
         bytes += serde_json::to_vec(&tool).map_or(0, |json| json.len());

@@ -118,10 +118,10 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> LineTr
         let mut open = self.output.open.lock();
         if open.contains(id) {
             // Without the id: the error would answer the first request.
-            return Err(Refusal::invalid("the id of this request is in use by a request that has no answer yet"));
+            return Err(Refusal::invalid("another request with this id is still running"));
         }
         if open.len() >= REQUESTS_AT_ONCE {
-            let message = format!("{REQUESTS_AT_ONCE} requests are running; wait until one of them is answered");
+            let message = format!("{REQUESTS_AT_ONCE} requests are running; wait until one of them has ended");
             return Err(Refusal { id: Some(id.clone()), error: ErrorData::new(TOO_MANY_REQUESTS, message, None) });
         }
         open.insert(id.clone());
@@ -143,7 +143,7 @@ impl Refusal {
 }
 
 /// JSON that is neither a request, a notification nor a response.
-const NO_MESSAGE: &str = "the message is not one of JSON-RPC 2.0";
+const NO_MESSAGE: &str = "the message is not valid JSON-RPC 2.0";
 
 /// Returns why `line` is not a message. An unknown notification is ignored, as JSON-RPC requires.
 fn refusal(line: &[u8]) -> Result<Option<ClientJsonRpcMessage>, Refusal> {

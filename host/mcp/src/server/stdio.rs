@@ -12,13 +12,13 @@ use super::{ServedSession, handler::ToolServer, line_transport::LineTransport};
 #[derive(Debug, thiserror::Error)]
 pub enum StdioServerError {
     /// The first message was neither a request nor a ping.
-    #[error("the client sent another message before 'initialize'; this is not an MCP client, or one with a mistake.")]
+    #[error("the client sent another message before 'initialize'; it is not an MCP client, or it has a bug.")]
     NotInitialized,
     /// The answer to `initialize` could not be written.
-    #[error("the client closed the connection before it had an answer.")]
+    #[error("the client closed the connection before it received a response.")]
     Unreachable,
     /// The task that serves the connection failed.
-    #[error("the MCP server stopped by a mistake of its own; the log says more.")]
+    #[error("the MCP server stopped because of a bug; see the log.")]
     Failed,
 }
 

@@ -49,7 +49,7 @@ async fn size_time_and_pace_are_limited() {
     let error = refused(&large.url("/")).await;
     assert_eq!(
         error,
-        format!("the file of http://localhost:{} has more than 1000 bytes, the limit of a package", large.port)
+        format!("the file from http://localhost:{} has more than 1000 bytes, the limit of a package", large.port)
     );
     // Without a length, too.
     let endless = Stub::new(|_| StubReply::Whole([&b"HTTP/1.1 200 x\r\n\r\n"[..], &[0; 5000]].concat())).await;
@@ -73,8 +73,8 @@ async fn size_time_and_pace_are_limited() {
 #[tokio::test]
 async fn only_public_addresses_and_the_named_server_are_asked() {
     for (url, words) in [
-        ("http://example.com/x.wasm", "http://example.com is not encrypted: packages come by https, or by http from"),
-        ("https://10.0.0.1/x.wasm", "'10.0.0.1' is a private address: packages come from public addresses, or from"),
+        ("http://example.com/x.wasm", "http://example.com is not encrypted: use https, or http on"),
+        ("https://10.0.0.1/x.wasm", "'10.0.0.1' is a private address: packages can only come from public addresses, or from"),
         ("https://169.254.169.254/", "'169.254.169.254' is a link-local address, where clouds serve their metadata:"),
         ("https://me:secret@example.com/", "invalid address: it contains a user name or a password"),
         ("ftp://example.com/", "invalid address: its scheme is 'ftp'"),
@@ -118,7 +118,7 @@ async fn five_redirects_are_followed_and_none_leads_inwards() {
         ("file:///etc/passwd".to_owned(), "invalid address: its scheme is 'file'".to_owned()),
     ] {
         let error = refused(&server.url(&format!("/to/{to}"))).await;
-        let begin = format!("{} redirects, and that is not followed: {words}", server.url(""));
+        let begin = format!("{} redirects, which is not followed: {words}", server.url(""));
         assert!(error.starts_with(&begin), "{to}: {error}");
     }
     assert_eq!(inner.lines(), [""; 0]);

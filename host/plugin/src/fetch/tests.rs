@@ -98,7 +98,7 @@ fn addresses_are_told_apart() {
     );
     assert_eq!(
         error("https://example.com/x.wasm#a"),
-        "--path names a folder in a .tar.gz, and https://example.com/x.wasm is not one"
+        "--path names a folder in a .tar.gz, but https://example.com/x.wasm is not one"
     );
     assert_eq!(
         error("https://a:b@example.com/x.wasm"),

@@ -141,8 +141,8 @@ fn new_entry(
         return Ok(entry);
     }
     let message = format!(
-        "the lock describes package '{}' otherwise than its files are: {}. Write the lock again on the machine that it is from: patchbay \
-         plugin export DIR",
+        "the lock does not match the files of package '{}': {}. Export it again on the machine that it comes from: \
+         patchbay plugin export DIR",
         target.name,
         differs.join(", ")
     );
@@ -170,7 +170,8 @@ fn check_pinned(package: &LockedPackage, staged: &StagedPackage) -> Result<(), P
     let found = found.map_or("is not signed".to_owned(), |found| format!("is signed by {found}"));
     let name = &package.name;
     let message = format!(
-        "the pinned signer of package '{name}' is {pinned}, and the copy {found}. If its publisher confirms the change, remove the \
+        "the pinned signer of package '{name}' is {pinned}, but the copy {found}. If its publisher confirms the \
+         change, remove the \
          package and add it again."
     );
     Err(PackageError::new(Code::SignerChanged, message))
@@ -200,7 +201,7 @@ async fn stage_found<E: From<PackageError>>(
     };
     let mut staged = held.stage(&source)?;
     staged.keep_signature(&fetched)?;
-    if staged.digest() == package.digest { Ok(staged) } else { Err(missing("it has another digest now.".to_owned())) }
+    if staged.digest() == package.digest { Ok(staged) } else { Err(missing("its digest has changed.".to_owned())) }
 }
 
 /// Writes the lock and all packages into `folder`, which is created and must be empty. [`SyncPlan::new`] reads it.

@@ -43,7 +43,7 @@ pub fn verify(packages: &Packages, package: &LockedPackage) -> VerifiedPackage {
         Ok(content) => {
             let files = list.map(|list| list.differences(&content.sums)).unwrap_or_default();
             wrong.push(match files.is_empty() {
-                true => format!("its digest is {}, and not {}", content.digest, package.digest),
+                true => format!("its digest is {}, not {}", content.digest, package.digest),
                 false => format!("files differ: {}", files.join(", ")),
             });
         }
@@ -68,7 +68,7 @@ fn check_signature(
     unknown: &mut Vec<String>,
 ) {
     let Ok(signature) = fs::read(folder.with_extension("sig")) else {
-        return unknown.push("its signature is not kept".to_owned());
+        return unknown.push("its signature is missing".to_owned());
     };
     if folder.with_extension(ARCHIVE).exists() {
         return check_archive(package, folder, signer, wrong);
@@ -79,9 +79,9 @@ fn check_signature(
     let Ok(signed) = signed else { return };
     match verify_signature(&signature, &signed) {
         Ok(found) if found == signer => {}
-        Ok(found) => wrong.push(format!("it is signed by {found}, and not by {signer}")),
+        Ok(found) => wrong.push(format!("it is signed by {found}, not by {signer}")),
         Err(SignatureError::Mismatch(_)) if package.kind != PackageKind::File => {
-            unknown.push("its signature covers the archive that it came in, which is not kept".to_owned());
+            unknown.push("its signature covers the archive that it came in, which was not kept".to_owned());
         }
         Err(error) => wrong.push(error.to_string()),
     }

@@ -51,7 +51,7 @@ pub enum RegistryAddressError {
     #[error("invalid repository '{0}': use lower-case letters and digits, with '.', '_', '-' and '/' between them")]
     Path(String),
     /// It names neither a version nor a digest.
-    #[error("'{0}' names no version; write {0}:VERSION, such as {0}:1.2.0")]
+    #[error("'{0}' has no version; write {0}:VERSION, such as {0}:1.2.0")]
     NoVersion(String),
     /// `latest` names another package after each push.
     #[error("':latest' changes with each release; write the version, such as {0}:1.2.0")]
@@ -218,7 +218,8 @@ mod tests {
             ("oci://ghcr.io/a?b:1.0.0", "invalid repository 'a?b'"),
             (
                 "oci://ghcr.io/acme/greet",
-                "'oci://ghcr.io/acme/greet' names no version; write oci://ghcr.io/acme/greet:VERSION, such as oci://ghcr.io/acme/greet:1.2.0",
+                "'oci://ghcr.io/acme/greet' has no version; write oci://ghcr.io/acme/greet:VERSION, such as \
+                 oci://ghcr.io/acme/greet:1.2.0",
             ),
             (
                 "oci://ghcr.io/acme/greet:latest",

@@ -60,7 +60,7 @@ impl PackageRegistry {
         let answer = self.signed_in(&begin).await?;
         self.expect(&answer, 202)?;
         let location =
-            header(&answer, "location").ok_or_else(|| self.broken("named no place to upload to".to_owned()))?;
+            header(&answer, "location").ok_or_else(|| self.broken("did not say where to upload to".to_owned()))?;
         let separator = if location.contains('?') { '&' } else { '?' };
         let target = self.own(&begin.target, &format!("{location}{separator}digest={digest}"))?;
         let mut call = self.call("PUT", target);

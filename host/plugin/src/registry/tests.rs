@@ -146,7 +146,8 @@ async fn pushed_version_is_pulled_and_never_replaced() {
     let before = fixture.shelf.lock().unwrap().stored.clone();
     let error = fixture.push(b"other").await.unwrap_err();
     let words = format!(
-        "oci://localhost:{}/acme/greet:1.2.0 exists with other bytes ({}); raise the version, since others may have pinned it",
+        "oci://localhost:{}/acme/greet:1.2.0 already exists with other contents ({}); raise the version, because \
+         others may have pinned it",
         fixture.server.port,
         Digest::of(b"component")
     );
@@ -183,7 +184,7 @@ async fn manifest_and_blob_must_be_those_that_were_named() {
     let inner = Stub::new(|_| reply(200, "", "component")).await;
     fixture.lie(&blob, 307, &format!("Location: {}\r\n", inner.url("/")), "");
     let error = fixture.pull(SignIn::default()).await.unwrap_err().to_string();
-    assert!(error.contains(" redirects, and that is not followed: "), "{error}");
+    assert!(error.contains(" redirects, which is not followed: "), "{error}");
     assert!(inner.lines().is_empty());
     fixture.lie(&blob, 307, "Location: /elsewhere\r\n", "");
     assert!(fixture.pull(SignIn::default()).await.unwrap_err().to_string().contains("expected 9 bytes, received 2"));
@@ -200,7 +201,7 @@ async fn manifest_and_blob_must_be_those_that_were_named() {
     let large = " ".repeat(2 << 20);
     for (status, headers, body, words) in [
         (200, "", "{\"schemaVersion\": 2}", ":1.2.0 is nothing, not a component; expected the config"),
-        (200, "", &*large, " sent an answer of more than 1024 KiB"),
+        (200, "", &*large, " sent a response of more than 1024 KiB"),
         (429, "", "{\"errors\": [{\"message\": \"slow\\ndown\"}]}", " responded with status 429: slow down"),
         (302, "Location: /\r\n", "", " responded with status 302"),
     ] {
@@ -226,7 +227,8 @@ async fn credential_goes_to_the_registry_only() {
     let error = fixture.pull(SignIn::default()).await.unwrap_err().to_string();
     let origin = fixture.origin();
     let words = format!(
-        "{origin} wants a sign-in. To sign in, put USER:TOKEN into a credential of config.toml with origin = \"{origin}\""
+        "{origin} requires a sign-in. To sign in, put USER:TOKEN into a credential of config.toml with origin = \
+         \"{origin}\""
     );
     assert_eq!(error, words);
     let wrong = SignIn { credential: Some(Secret::new("ada:PASSWORD").unwrap()), ..SignIn::default() };
@@ -263,7 +265,7 @@ async fn tokens_are_issued_by_the_registry_or_by_a_server_that_the_user_named() 
     let issuer = Fixture::new().await;
     fixture.challenge(format!("Bearer realm=\"{}\"", issuer.server.url("/token")));
     let error = fixture.pull(ada()).await.unwrap_err();
-    let words = format!("{} issues its tokens at {}, and nothing is sent there: ", fixture.origin(), issuer.origin());
+    let words = format!("{} issues its tokens at {}, but nothing is sent there: ", fixture.origin(), issuer.origin());
     assert!(error.to_string().starts_with(&words), "{error}");
     assert!(issuer.server.lines().is_empty());
     let agreed = SignIn { issuers: vec![issuer.origin()], ..ada() };
@@ -293,7 +295,7 @@ async fn versions_come_from_all_pages_of_the_registry_itself() {
     let inner = Stub::new(|_| reply(200, "", "{\"tags\": []}")).await;
     fixture.lie("tags/list?n=1000", 200, &link(&inner.url("/")), "{\"tags\": []}");
     let error = fixture.registry(SignIn::default()).versions().await.unwrap_err().to_string();
-    assert!(error.contains("sends its clients to "), "{error}");
+    assert!(error.contains("redirects to "), "{error}");
     fixture.lie("tags/list?n=1000", 200, &link("/v2/acme/greet/tags/list?n=1000"), "{\"tags\": null}");
     let error = fixture.registry(SignIn::default()).versions().await.unwrap_err().to_string();
     assert!(error.ends_with("lists more than 100 pages of tags; write the version"), "{error}");
@@ -302,5 +304,5 @@ async fn versions_come_from_all_pages_of_the_registry_itself() {
     let upload = |location: &str| fixture.lie("blobs/uploads/", 202, &format!("Location: {location}\r\n"), "");
     upload(&inner.url("/upload"));
     let error = fixture.push(b"component").await.unwrap_err().to_string();
-    assert!(error.contains("sends its clients to ") && inner.lines().is_empty(), "{error}");
+    assert!(error.contains("redirects to ") && inner.lines().is_empty(), "{error}");
 }

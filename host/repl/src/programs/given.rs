@@ -15,7 +15,7 @@ impl Programs {
     /// Why one of them is refused.
     pub(super) fn give(&self, command: &TerminalCommand, terms: &mut CallTerms) -> Result<(), String> {
         if !command.read.is_empty() || !command.write.is_empty() {
-            let temp = self.temp().map_err(|error| format!("no folder for temporary files: {error}"))?;
+            let temp = self.temp().map_err(|error| format!("cannot create a folder for temporary files: {error}"))?;
             let (folders, base) = (&self.options.folders, Some(self.workspace.as_path()));
             let changeable = folders.fence(Support::default(), &self.workspace, &temp).write;
             let given = |written: &String, path: Result<PathBuf, FolderRefusal>| {
@@ -50,12 +50,12 @@ fn why_not_given(written: &Path, resolved: &Path, changeable: &[PathBuf]) -> Opt
         return Some("write it without '..'");
     }
     if !resolved.canonicalize().is_ok_and(|again| again == resolved) {
-        return Some("there is nothing at this path");
+        return Some("it does not exist");
     }
     let lies_in = |path: &Path| changeable.iter().any(|folder| path.starts_with(folder));
     let passes = |path: &Path| path.canonicalize().is_ok_and(|path| lies_in(&path));
     let is_changeable = lies_in(written) || lies_in(resolved) || written.ancestors().any(passes);
-    is_changeable.then_some("it lies where programs can change it already; leave it out")
+    is_changeable.then_some("programs can already change it; leave it out")
 }
 
 /// Returns the folder that a program runs in: `written`, below `workspace`.
@@ -99,8 +99,8 @@ mod tests {
         };
         assert_eq!(why(outside.clone()), None);
         assert_eq!(why(outside.join("../outside")), Some("write it without '..'"));
-        assert_eq!(why(outside.join("later")), Some("there is nothing at this path"));
-        let changeable = Some("it lies where programs can change it already; leave it out");
+        assert_eq!(why(outside.join("later")), Some("it does not exist"));
+        let changeable = Some("programs can already change it; leave it out");
         for path in [workspace.join("sub"), workspace.join("link"), outside.join("back")] {
             assert_eq!(why(path.clone()), changeable, "{}", path.display());
         }

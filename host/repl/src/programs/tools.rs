@@ -65,13 +65,13 @@ fn declaration(job: ProgramJob) -> OutsideDeclaration {
         ),
         ProgramJob::Output => (
             "output",
-            "Reads the output of a program that terminal__run has left in the background, from a position in bytes."
+            "Reads the output of a program that terminal__run left in the background, from a position in bytes."
                 .to_owned(),
             json!({
                 "type": "object",
                 "properties": {
                     "id": {"type": "integer", "minimum": 1, "maximum": u32::MAX, "description": "The id of the program."},
-                    "offset": {"type": "integer", "minimum": 0, "description": "Where to begin; 0 without."},
+                    "offset": {"type": "integer", "minimum": 0, "description": "Where to begin; by default 0."},
                 },
                 "required": ["id"],
                 "additionalProperties": false,
@@ -79,7 +79,7 @@ fn declaration(job: ProgramJob) -> OutsideDeclaration {
         ),
         ProgramJob::Stop => (
             "stop",
-            "Kills a program that terminal__run has left in the background, and all that it started.".to_owned(),
+            "Kills a program that terminal__run left in the background, and all that it started.".to_owned(),
             json!({
                 "type": "object",
                 "properties": {"id": {"type": "integer", "minimum": 1, "maximum": u32::MAX}},
@@ -158,7 +158,7 @@ impl OutsideTool for ProgramTool {
 }
 
 fn of_program(input: &Value) -> Result<OfProgram, OutsideError> {
-    OfProgram::deserialize(input).map_err(|error| OutsideError::Failed(format!("the input cannot be read: {error}")))
+    OfProgram::deserialize(input).map_err(|error| OutsideError::Failed(format!("cannot read the input: {error}")))
 }
 
 async fn run(programs: &Arc<Programs>, call: &OutsideCall<'_>) -> Result<String, OutsideError> {

@@ -229,7 +229,7 @@ impl Busy {
                 // Rounded up, which makes the row count to 1.
                 let left = Duration::from_secs(left.as_millis().div_ceil(1000).try_into().unwrap_or(u64::MAX));
                 let when =
-                    if left.is_zero() { "asks again".to_owned() } else { format!("asks again in {}", seconds(left)) };
+                    if left.is_zero() { "retrying".to_owned() } else { format!("retrying in {}", seconds(left)) };
                 parts.push(format!("{when}, {attempt} of {of}"));
                 detail = format!(": {cause}");
             }
@@ -306,10 +306,10 @@ mod tests {
             start,
         );
         for (ms, expected) in [
-            (0, "* m1 · asks again in 3 s, 2 of 3: connection refused · Esc stops"),
-            (1_000, "* m1 · asks again in 2 s, 2 of 3: connection refused · Esc stops"),
-            (2_600, "* m1 · asks again in 1 s, 2 of 3: connection refused · Esc stops"),
-            (2_700, "* m1 · asks again, 2 of 3: connection refused · Esc stops"),
+            (0, "* m1 · retrying in 3 s, 2 of 3: connection refused · Esc stops"),
+            (1_000, "* m1 · retrying in 2 s, 2 of 3: connection refused · Esc stops"),
+            (2_600, "* m1 · retrying in 1 s, 2 of 3: connection refused · Esc stops"),
+            (2_700, "* m1 · retrying, 2 of 3: connection refused · Esc stops"),
         ] {
             assert_eq!(busy.text(Some("m1"), None, 80, at(ms)).unwrap(), expected);
         }
@@ -318,7 +318,7 @@ mod tests {
         let [provider, what, cause] = ["m", "Server error", "overloaded"].map(str::to_owned);
         let retry = Retrying { provider, what, cause, wait_ms: 1_000, attempt: 1, of: 4 };
         busy.event(AGENT, &EventKind::GivenUp { turn: 1, answer: 0, given_up: 1, retry }, at(3_000));
-        let broken = "* m1 · asks again in 1 s, 2 of 5: overloaded · Esc stops";
+        let broken = "* m1 · retrying in 1 s, 2 of 5: overloaded · Esc stops";
         assert_eq!(busy.text(Some("m1"), None, 80, at(3_000)).unwrap(), broken);
     }
 
@@ -351,8 +351,8 @@ mod tests {
         let retry = Retrying { provider, what, cause, wait_ms: 1_000, attempt: 1, of: 4 };
         busy.event(AGENT, &EventKind::Retrying(retry), now);
         let text = |busy: &Busy, columns| busy.text(Some("m1"), None, columns, now).unwrap();
-        assert_eq!(text(&busy, 59), "* m1 · asks again in 1 s, 1 of 4: Rate limit r… · Esc stops");
-        assert_eq!(text(&busy, 44), "* m1 · asks again in 1 s, 1 of 4 · Esc stops");
+        assert_eq!(text(&busy, 59), "* m1 · retrying in 1 s, 1 of 4: Rate limit r… · Esc stops");
+        assert_eq!(text(&busy, 44), "* m1 · retrying in 1 s, 1 of 4 · Esc stops");
         busy.event(AGENT, &EventKind::Progress { tool: "a__b".to_owned(), text: "half of it".to_owned() }, now);
         assert_eq!(text(&busy, 35), "* m1 · a__b 0 s · half… · Esc stops");
     }

@@ -41,7 +41,7 @@ impl InputHistory {
         let (file_here, here) = match read(&beside, KEPT_HERE) {
             Ok((file, entries)) => (Some(file), entries),
             Err(error) => {
-                tracing::warn!("the history of this workspace is not used: {error}");
+                tracing::warn!("cannot read the history of this workspace: {error}");
                 (None, Vec::new())
             }
         };
@@ -61,7 +61,7 @@ impl InputHistory {
             // A history that cannot be written must not stop the conversation.
             let saved = file.save(HistoryItem::from_command_line(line)).map_err(|error| error.to_string());
             if let Err(error) = saved.and_then(|_| file.sync().map_err(|error| error.to_string())) {
-                tracing::warn!("the history of typed lines is not saved: {error}");
+                tracing::warn!("cannot save the history of typed lines: {error}");
             }
         }
     }

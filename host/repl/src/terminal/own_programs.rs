@@ -79,7 +79,7 @@ impl Front {
         match self.own_programs.programs.start_own(line.trim_start_matches('!')) {
             Ok(running) => self.own_programs.running = Some(OwnProgram { line: line.to_owned(), running }),
             Err(error) => {
-                self.conversation.transcript.prose(&format!("Error: the command cannot be started: {error}."))
+                self.conversation.transcript.prose(&format!("Error: cannot start the command: {error}."))
             }
         }
     }

@@ -76,7 +76,7 @@ impl Results {
             .checked_sub(first)
             .and_then(|index| self.kept.get(index))
             .map(|result| if is_input { &*result.input } else { &*result.text })
-            .ok_or_else(|| format!("Error: there is no result {number}; results {first} to {} are kept.", self.last))
+            .ok_or_else(|| format!("Error: result {number} not found; results {first} to {} are kept.", self.last))
     }
 }
 
@@ -106,7 +106,7 @@ mod tests {
         assert_eq!((results.show("1"), results.show("")), (Ok("one"), Ok("two")));
         assert_eq!((results.show("1 in"), results.show("in")), (Ok("a\nb"), Ok("{\n  \"a\": 1\n}")));
         let missing = results.show("3").unwrap_err();
-        assert_eq!(missing, "Error: there is no result 3; results 1 to 2 are kept.");
+        assert_eq!(missing, "Error: result 3 not found; results 1 to 2 are kept.");
         assert_eq!(results.show("x").unwrap_err(), "Error: the number of a result or 'thinking' is required.");
     }
 

@@ -58,7 +58,7 @@ pub(super) fn parse(pattern: &str, memory: &mut MemoryBudget) -> Result<Parsed, 
     };
     let tree = parser.alternatives()?;
     if parser.peek().is_some() {
-        return Err(PatternError::invalid("a ')' has no '('"));
+        return Err(PatternError::invalid("unmatched ')'"));
     }
     Ok(Parsed { tree, classes: parser.classes })
 }
@@ -174,7 +174,7 @@ impl Parser<'_, '_> {
     fn group(&mut self) -> Result<Tree, PatternError> {
         self.nesting += 1;
         if self.nesting > NESTING {
-            return Err(PatternError::invalid(format!("more than {NESTING} groups are inside each other")));
+            return Err(PatternError::invalid(format!("groups are nested more than {NESTING} deep")));
         }
         let outer = self.flags;
         let mut look = None;
@@ -195,16 +195,16 @@ impl Parser<'_, '_> {
                         return Ok(Tree::Empty);
                     }
                 }
-                None => return Err(PatternError::invalid("a '(' has no ')'")),
+                None => return Err(PatternError::invalid("unclosed '('")),
             }
         }
         self.looks += u32::from(look.is_some());
         if self.looks > LOOKS {
-            return Err(PatternError::invalid(format!("more than {LOOKS} look-arounds are inside each other")));
+            return Err(PatternError::invalid(format!("look-arounds are nested more than {LOOKS} deep")));
         }
         let tree = self.alternatives()?;
         if !self.eat(')') {
-            return Err(PatternError::invalid("a '(' has no ')'"));
+            return Err(PatternError::invalid("unclosed '('"));
         }
         self.looks -= u32::from(look.is_some());
         self.flags = outer;
@@ -221,7 +221,7 @@ impl Parser<'_, '_> {
             match self.next() {
                 Some('>') if length > 0 => return Ok(()),
                 Some(c) if c.is_alphanumeric() || matches!(c, '_' | '$') => length += 1,
-                _ => return Err(PatternError::invalid("a group's name is not complete")),
+                _ => return Err(PatternError::invalid("a group's name is incomplete")),
             }
         }
     }
@@ -240,7 +240,7 @@ impl Parser<'_, '_> {
                 Some(':') => return Ok(true),
                 Some(')') => return Ok(false),
                 Some(flag) => return Err(PatternError::invalid(format!("'(?{flag}' is not supported"))),
-                None => return Err(PatternError::invalid("a '(' has no ')'")),
+                None => return Err(PatternError::invalid("unclosed '('")),
             }
             next = self.next();
         }
@@ -266,7 +266,7 @@ impl Parser<'_, '_> {
 
     fn repeat(&mut self, tree: Tree, (min, max): (u32, Option<u32>)) -> Result<Tree, PatternError> {
         if max.is_some_and(|max| max < min) {
-            return Err(PatternError::invalid(format!("in '{{{min},…}}' the largest count is below the smallest")));
+            return Err(PatternError::invalid(format!("in '{{{min},…}}' the maximum is below the minimum")));
         }
         self.eat('?');
         if let Some(next @ ('*' | '+' | '?')) = self.peek() {
@@ -302,7 +302,7 @@ impl Parser<'_, '_> {
 
     /// Parses the rest of an escape that is valid everywhere.
     fn escaped(&mut self) -> Result<Item, PatternError> {
-        let Some(escape) = self.next() else { return Err(PatternError::invalid("it ends in a '\\'")) };
+        let Some(escape) = self.next() else { return Err(PatternError::invalid("it ends with a '\\'")) };
         Ok(match escape {
             't' => Item::Char('\t'),
             'n' => Item::Char('\n'),
@@ -357,7 +357,7 @@ impl Parser<'_, '_> {
 
     /// Parses the rest of `\p{NAME}`, `\p{NAME=VALUE}` or `\pL`.
     fn property(&mut self, escape: char) -> Result<Item, PatternError> {
-        let unknown = |name: &str| PatternError::invalid(format!("'\\{escape}{{{name}}}' is not known"));
+        let unknown = |name: &str| PatternError::invalid(format!("unknown '\\{escape}{{{name}}}'"));
         let name: String = match self.next() {
             Some('{') => {
                 let (name, rest) = self.rest.split_once('}').unwrap_or_default();
@@ -412,7 +412,7 @@ impl Parser<'_, '_> {
             let Some(last) = self.bracket_item()? else { break };
             match (start_of(&first), start_of(&last)) {
                 (Some(start), Some(end)) if start <= end => self.add_range(&mut class, start, end)?,
-                (Some(_), Some(_)) => return Err(PatternError::invalid("a range of characters begins after its end")),
+                (Some(_), Some(_)) => return Err(PatternError::invalid("a range of characters ends before it begins")),
                 // Next to a class the '-' is a character.
                 _ => {
                     self.add(&mut class, first)?;
@@ -431,7 +431,7 @@ impl Parser<'_, '_> {
     /// Parses the next item of a class; `None` for its `]`.
     fn bracket_item(&mut self) -> Result<Option<Item>, PatternError> {
         match self.next() {
-            None => Err(PatternError::invalid("a '[' has no ']'")),
+            None => Err(PatternError::invalid("unclosed '['")),
             Some(']') => Ok(None),
             Some('[') if self.rest.starts_with(':') && self.rest.contains(":]") => {
                 Err(PatternError::invalid("'[:' is not supported; write the characters, such as a-z"))
@@ -504,7 +504,7 @@ fn count(rest: &str) -> Result<Option<(u32, Option<u32>, usize)>, PatternError> 
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if !is_number(min) || !max.is_none_or(is_number) {
         return if min.is_empty() && max.is_some_and(is_number) {
-            Err(PatternError::invalid(format!("'{{{inside}}}' is read in two ways; write '{{0{inside}}}'")))
+            Err(PatternError::invalid(format!("'{{{inside}}}' is ambiguous; write '{{0{inside}}}'")))
         } else {
             Ok(None)
         };
@@ -522,7 +522,7 @@ fn item(digits: &str) -> Result<Item, PatternError> {
         Some(point) => char::from_u32(point).map(Item::Char).ok_or(()),
         None => Err(()),
     }
-    .map_err(|()| PatternError::invalid("an escape with '\\x' or '\\u' is not complete"))
+    .map_err(|()| PatternError::invalid("an escape with '\\x' or '\\u' is incomplete"))
 }
 
 fn start_of(item: &Item) -> Option<u32> {

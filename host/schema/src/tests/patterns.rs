@@ -67,29 +67,29 @@ fn patterns_match_as_in_ecma_262() {
 #[test]
 fn invalid_patterns_name_the_reason() {
     for (pattern, why) in [
-        ("(a", "a '(' has no ')'"),
-        ("a)", "a ')' has no '('"),
-        ("[a", "a '[' has no ']'"),
+        ("(a", "unclosed '('"),
+        ("a)", "unmatched ')'"),
+        ("[a", "unclosed '['"),
         ("*a", "there is nothing for '*' to repeat"),
         ("a**", "there is nothing for '*' to repeat"),
-        ("a{3,2}", "in '{3,…}' the largest count is below the smallest"),
+        ("a{3,2}", "in '{3,…}' the maximum is below the minimum"),
         ("{2}", "there is nothing for '{' to repeat"),
-        ("a{,5}", "'{,5}' is read in two ways; write '{0,5}'"),
+        ("a{,5}", "'{,5}' is ambiguous; write '{0,5}'"),
         ("a{99999999999}", "'99999999999' is too large"),
         (r"(a)\1", r"the back-reference '\1' is not supported"),
         (r"(?<n>a)\k<n>", r"back-references ('\k') are not supported"),
         ("(?>a)", "atomic groups '(?>' are not supported"),
-        ("[z-a]", "a range of characters begins after its end"),
+        ("[z-a]", "a range of characters ends before it begins"),
         (r"\p{Nonsense}", r"'\p{Nonsense}' is not known"),
         (r"\p{}", r"'\p{}' is not known"),
         (r"\q", r"the escape '\q' is not supported"),
         (r"\u12", r"an escape with '\x' or '\u' is not complete"),
         (r"\u{110000}", r"an escape with '\x' or '\u' is not complete"),
-        ("\\", r"it ends in a '\'"),
+        ("\\", r"it ends with a '\'"),
         ("[[:alpha:]]", "'[:' is not supported; write the characters, such as a-z"),
         ("(?x)a", "'(?x' is not supported"),
         ("(a{1000}){1000}", "its counts make it larger than 20000 states"),
-        ("(?=(?=(?=a)))", "more than 2 look-arounds are inside each other"),
+        ("(?=(?=(?=a)))", "look-arounds are nested more than 2 deep"),
     ] {
         let error = compile(&property(&json!({"pattern": pattern}))).unwrap_err();
         let expected = format!("The schema of tool 'x' has the pattern '{pattern}', which cannot be used: {why}.");
@@ -97,7 +97,7 @@ fn invalid_patterns_name_the_reason() {
     }
     let nested = format!("{}{}", "(".repeat(51), ")".repeat(51));
     let error = compile(&property(&json!({"pattern": nested}))).unwrap_err();
-    assert!(error.ends_with("more than 50 groups are inside each other."), "{error}");
+    assert!(error.ends_with("groups are nested more than 50 deep."), "{error}");
 }
 
 /// Random patterns of a small alphabet, which makes texts match often.

@@ -113,7 +113,7 @@ impl ApiError {
 
     pub(crate) fn forbidden(right: &str) -> Self {
         let message =
-            format!("this token may not do this: it needs the right '{right}' (patchbay token add NAME --may …).");
+            format!("this token lacks the right '{right}' (patchbay token add NAME --may …).");
         Self { message, ..Self::new(StatusCode::FORBIDDEN, Code::TokenRight) }
     }
 
@@ -122,7 +122,7 @@ impl ApiError {
     }
 
     pub(crate) fn into_response(self) -> Response<Body> {
-        let message = if self.message.is_empty() { "nothing has this id.".to_owned() } else { self.message };
+        let message = if self.message.is_empty() { "nothing found with this id.".to_owned() } else { self.message };
         json(self.status, &ErrorBody { error: ErrorDetail { code: self.code.as_str().to_owned(), message } })
     }
 }
@@ -167,6 +167,6 @@ pub(crate) fn accepts_work(state: &ServeState) -> Result<(), ApiError> {
         return Ok(());
     }
     state.counters.refused_draining.fetch_add(1, Ordering::Relaxed);
-    let message = "the server ends; send this again in a moment.".to_owned();
+    let message = "the server is shutting down; send this again in a moment.".to_owned();
     Err(ApiError { message, ..ApiError::new(StatusCode::SERVICE_UNAVAILABLE, Code::ServerDraining) })
 }

@@ -76,7 +76,7 @@ impl Following {
                     Ok(Some(FollowedEvent::Partial(agent, answer))) => return Some(ClientNews::Partial(agent, answer)),
                     Ok(None) => return None,
                     Err(error) => {
-                        tracing::error!("the events of a session cannot be read: {error}");
+                        tracing::error!("cannot read the events of a session: {error}");
                         return None;
                     }
                 },

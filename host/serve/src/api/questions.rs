@@ -100,7 +100,7 @@ pub(super) async fn answer(state: Arc<ServeState>, call: ApiCall) -> Result<Repl
     let id: u64 = call.id("question")?;
     let found = seat.shared().questions().borrow().iter().find(|open| open.id == id).cloned();
     let Some(question) = found else {
-        let message = "this question is not open: it was answered, or its call was stopped.";
+        let message = "this question is closed: it was answered, or its call was stopped.";
         return Err(ApiError::conflict(Code::QuestionClosed, message));
     };
     let offered = question.question.answers().into_iter().find(|offered| offered.as_str() == answer);
@@ -115,6 +115,6 @@ pub(super) async fn answer(state: Arc<ServeState>, call: ApiCall) -> Result<Repl
     if question.answer(approval, seat.identity()) {
         Reply::ok(&Answered { answered: true })
     } else {
-        Err(ApiError::conflict(Code::QuestionClosed, "another answer was first, or the call was stopped."))
+        Err(ApiError::conflict(Code::QuestionClosed, "another answer came first, or the call was stopped."))
     }
 }

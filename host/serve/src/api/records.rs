@@ -47,7 +47,7 @@ pub(super) async fn usage(state: Arc<ServeState>, call: ApiCall) -> Result<Reply
         None => None,
         Some(day) => Some(day_of(&day).ok_or_else(|| {
             let day = patchbay_core::text::excerpt(&day, 40);
-            ApiError::invalid(format!("'{day}' is not a day: write it as in 2026-11-27."))
+            ApiError::invalid(format!("'{day}' is not a date: write it as in 2026-11-27."))
         })?),
     };
     let rows = spent(&state, call.query("session")?, day).await?;

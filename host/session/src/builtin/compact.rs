@@ -15,7 +15,7 @@ pub(super) static COMMAND: BuiltIn = BuiltIn {
         Spec {
             name: "compact",
             argument: Argument::Optional { usage: "[FOCUS]" },
-            summary: "Summarise the conversation now; the summary keeps above all what FOCUS says",
+            summary: "Summarise the conversation now, with emphasis on FOCUS",
             completion: Completion::None,
         },
         |line, focus| Box::pin(async move { compact(line, focus).await.into() }),

@@ -17,7 +17,7 @@ pub(super) static COMMAND: BuiltIn = BuiltIn {
         Spec {
             name: "drop",
             argument: Argument::None,
-            summary: "Take back the last message if it got no answer",
+            summary: "Take back the last message if it has no answer",
             completion: Completion::None,
         },
         |line, _| {

@@ -56,7 +56,7 @@ struct ForkArguments<'a> {
 
 fn parse(argument: &str) -> Result<ForkArguments<'_>, Outcome> {
     if argument.starts_with("--model=") {
-        return Err(invalid("the value of --model follows after a blank: /fork --model MODEL."));
+        return Err(invalid("the value of --model follows after a space: /fork --model MODEL."));
     }
     let after_flag = argument
         .strip_prefix("--model")
@@ -77,7 +77,7 @@ fn parse(argument: &str) -> Result<ForkArguments<'_>, Outcome> {
         "" => None,
         rest if rest.starts_with('"') => Some(quoted(rest, "the prompt")?),
         rest if rest.starts_with("--model=") => {
-            return Err(invalid("the value of --model follows after a blank: /fork --model MODEL."));
+            return Err(invalid("the value of --model follows after a space: /fork --model MODEL."));
         }
         _ => return Err(invalid("the prompt must be quoted: /fork \"prompt\".")),
     };
@@ -114,8 +114,8 @@ mod tests {
             ("--model \"Solve\"", failed("--model requires an argument.")),
             ("\"Investigate", failed("unclosed quote in '\"Investigate'.")),
             ("Investigate", failed("the prompt must be quoted: /fork \"prompt\".")),
-            ("--model=o3", failed("the value of --model follows after a blank: /fork --model MODEL.")),
-            ("--model=o3 \"Solve\"", failed("the value of --model follows after a blank: /fork --model MODEL.")),
+            ("--model=o3", failed("the value of --model follows after a space: /fork --model MODEL.")),
+            ("--model=o3 \"Solve\"", failed("the value of --model follows after a space: /fork --model MODEL.")),
             ("--models x", failed("the prompt must be quoted: /fork \"prompt\".")),
             ("--model a b", failed("the prompt must be quoted: /fork \"prompt\".")),
             ("\"a\" --model b", failed("unexpected text after the prompt: '--model b'.")),

@@ -24,7 +24,7 @@ pub(super) static COMMAND: BuiltIn = BuiltIn {
                 let mode = if word.is_empty() { Ok(line.session.mode()) } else { word.parse::<Mode>() };
                 let Ok(mode) = mode else {
                     let word = text::excerpt(word, 40);
-                    let message = format!("there is no mode '{word}'; modes are ask, edits and plan.");
+                    let message = format!("unknown mode '{word}'; use ask, edits or plan.");
                     return Outcome::error(Code::InvalidArgs, message).into();
                 };
                 if !word.is_empty() && !line.client.may_answer() {

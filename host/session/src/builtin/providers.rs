@@ -23,7 +23,7 @@ pub(super) static COMMAND: BuiltIn = BuiltIn {
                         Ok(refreshed) => refreshed,
                         Err(error) => return Outcome::from(error).into(),
                     },
-                    _ => return Outcome::error(Code::InvalidArgs, "/providers takes 'refresh' or nothing.").into(),
+                    _ => return Outcome::error(Code::InvalidArgs, "/providers accepts 'refresh' or nothing.").into(),
                 };
                 let mut providers = line.session.host.providers.list().await;
                 // If no model can be used, no provider is marked as in use.

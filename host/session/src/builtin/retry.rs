@@ -13,7 +13,7 @@ pub(super) static COMMAND: BuiltIn = BuiltIn {
         Spec {
             name: "retry",
             argument: Argument::None,
-            summary: "Send the last message again if it got no answer",
+            summary: "Send the last message again if it has no answer",
             completion: Completion::None,
         },
         |line, _| {

@@ -102,7 +102,7 @@ impl SharedQuestions {
         let title = question.subject.title();
         let line = format!("No client answered within {minutes} min, so the answer is no: {title}");
         if let Err(error) = session.add_notice(question.agent, line).await {
-            tracing::error!("an unanswered question could not be noted: {error}");
+            tracing::error!("cannot store that a question was not answered: {error}");
         }
     }
 }

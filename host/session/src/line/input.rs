@@ -180,13 +180,14 @@ impl LineInput {
             return Err(no_kind(&attachment.name));
         }
         if attachments.len() > FILES {
-            let message = format_args!("{} files are attached; a line may have {FILES}.", attachments.len());
+            let message = format_args!("{} files are attached; the limit of a line is {FILES}.", attachments.len());
             return Err(refused(message));
         }
         let bytes: usize = attachments.iter().map(|attachment| attachment.content.len()).sum();
         if bytes > LINE_FILES_BYTES {
             let (size, most) = (text::size(bytes as u64), LINE_FILES_BYTES >> 20);
-            return Err(refused(format_args!("the attached files have {size} in all; a line may have {most} MiB.")));
+            return Err(refused(format_args!("the attached files have {size} in all; the limit of a line is {most} \
+                MiB.")));
         }
         Ok(())
     }
@@ -247,7 +248,7 @@ pub(crate) fn refused(message: impl Display) -> Outcome {
 
 pub(crate) fn too_large(name: &str, size: u64) -> Outcome {
     let (size, most) = (text::size(size), FILE_BYTES >> 20);
-    refused(format_args!("'{name}' has {size}; an attached file may have {most} MiB."))
+    refused(format_args!("'{name}' has {size}; the limit of an attached file is {most} MiB."))
 }
 
 #[cfg(test)]

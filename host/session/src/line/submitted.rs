@@ -57,7 +57,7 @@ impl Future for Submitted {
         // The sender is dropped without a value only if the runtime shuts down.
         let outcome = ready!(Pin::new(&mut self.outcome).poll(context));
         Poll::Ready(
-            outcome.unwrap_or_else(|_| Outcome::error(Code::Internal, "the line was given up with the process.")),
+            outcome.unwrap_or_else(|_| Outcome::error(Code::Internal, "the process ended before the line was done.")),
         )
     }
 }

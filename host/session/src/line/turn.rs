@@ -47,7 +47,7 @@ impl LineContext {
         match self.commit(vec![row]).await {
             Ok(_) => outcome,
             Err(error) => {
-                Outcome::error(Code::StoreFailed, format_args!("{error}. What came of the turn itself is kept."))
+                Outcome::error(Code::StoreFailed, format_args!("{error}. The turn's own output is kept."))
             }
         }
     }

@@ -94,8 +94,8 @@ impl TypedLine {
         let (name, files) = (command.spec.name, std::mem::take(&mut input.attachments));
         match &*files {
             [] => None,
-            [file] => Some(format!("/{name} takes no attachments; '{}' was not used.", file.name_and_type().0)),
-            files => Some(format!("/{name} takes no attachments; {} were not used.", files.len())),
+            [file] => Some(format!("/{name} does not accept attachments; '{}' was not used.", file.name_and_type().0)),
+            files => Some(format!("/{name} does not accept attachments; {} were not used.", files.len())),
         }
     }
 
@@ -118,7 +118,8 @@ impl TypedLine {
             None => Ok(()),
             Some(true) => input.check_files(false),
             Some(false) => {
-                Err(refused(format_args!("/{name} takes attached files together with an input; nothing was run.")))
+                Err(refused(format_args!("/{name} accepts attached files only together with an input; nothing was \
+                    run.")))
             }
         }
     }

@@ -91,7 +91,7 @@ impl LineContext {
         }
         let log = self.session.log();
         if let Err(error) = log.store().remove_queued_line(log.hold(), self.line).await {
-            tracing::error!("a line that waited could not be deleted: {error}");
+            tracing::error!("cannot delete a waiting line: {error}");
         }
         self.left_queue(DequeueReason::TakenBack);
     }

@@ -42,8 +42,8 @@ fn refused(moved: &ProviderMove, why: &str) -> Outcome {
     let ProviderMove { agent, to, model, .. } = moved;
     let model = model.as_deref().map_or(String::new(), text::clean_line);
     let message = format!(
-        "Agent '{agent}' cannot be moved to provider '{to}', which would receive its whole conversation: {why}. A person can do \
-         it with /model {to}:{model}",
+        "Agent '{agent}' cannot be moved to provider '{to}', which would receive its whole conversation: {why}. The \
+         user can do it with /model {to}:{model}",
     );
     Outcome::error(Code::Denied, message.trim_end_matches(':'))
 }
@@ -143,7 +143,7 @@ impl Session {
         let choice = self.host.providers.resolve(model).await.map_err(|error| match error {
             // The message of the command is for people.
             ModelError::NoModel(_) => {
-                "no model is named. Use \"small\", \"normal\" or \"big\", or the name of a model.".to_owned()
+                "the model's name is missing. Use \"small\", \"normal\" or \"big\", or the name of a model.".to_owned()
             }
             error => reason(error.into()),
         })?;

@@ -107,7 +107,7 @@ impl TreeAction {
             ),
             Self::SetAgentModel => (
                 "set_agent_model",
-                "Changes an agent's model from its next request on, until a person chooses another one.",
+                "Changes an agent's model from its next request on, until the user chooses another one.",
                 json!({
                     "agentId": text("UUID of a living agent of this session; may be yourself."),
                     "model": text("\"small\", \"normal\" or \"big\" for a model of that size from the agent's \

@@ -199,7 +199,7 @@ fn denied(tool: &dyn OutsideTool, why: &'static str, said: Option<String>) -> To
 
 /// Returns the error of a nested call that used up the time that its caller had `left`.
 fn caller_late(left: Duration) -> OutsideError {
-    OutsideError::Time { limit_ms: left.as_millis(), key: "what its caller had left".to_owned() }
+    OutsideError::Time { limit_ms: left.as_millis(), key: "the caller's remaining time".to_owned() }
 }
 
 /// The output that a call may have.
@@ -214,7 +214,7 @@ impl OutputLimit {
     fn of(limit: usize, budget: Option<&Budget>) -> Self {
         match budget {
             Some(budget) if budget.output_bytes < limit => {
-                Self { bytes: budget.output_bytes, key: "its share of what its caller had left of limits.output_bytes" }
+                Self { bytes: budget.output_bytes, key: "its share of the caller's remaining limits.output_bytes" }
             }
             _ => Self { bytes: limit, key: "limits.output_bytes" },
         }

@@ -20,7 +20,7 @@ impl ToolCaller for CallServices {
             let input = match serde_json::from_str(&input) {
                 Ok(input) => input,
                 Err(error) => {
-                    let message = format!("the input for '{}' is no JSON: {error}", text::excerpt(&tool, 80));
+                    let message = format!("the input for '{}' is not valid JSON: {error}", text::excerpt(&tool, 80));
                     return Finished::failed(Fault::Failed { kind: "invalid".to_owned(), message });
                 }
             };

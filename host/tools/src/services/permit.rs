@@ -24,7 +24,7 @@ impl PermitSource for CallServices {
         Box::pin(async move {
             let asked = self.ask(capability, effect).await;
             asked.unwrap_or_else(|error| {
-                tracing::error!("the grants could not be read: {error}");
+                tracing::error!("cannot read the grants: {error}");
                 Ok(Permission::Refused(None))
             })
         })
@@ -152,7 +152,7 @@ impl CallServices {
             // All files are read while the call's clock is paused.
             size = size.saturating_add(file.map_or(0, |file| file.size));
             if !changes.is_empty() && size > COMPARED_BYTES {
-                return Err(FilesError::Failed("the files of declared changes have more than 64 MiB together"));
+                return Err(FilesError::Failed("the files of declared changes exceed 64 MiB together"));
             }
             if describes {
                 let mut act = FileAct::new(edit, before.as_ref());

@@ -14,7 +14,7 @@ pub(super) fn compile(query: &TextQuery) -> Result<RegexMatcher, FileError> {
     let pattern = query.pattern.as_str();
     let refused = |why: String| FileError::Pattern { pattern: shown(pattern), why };
     if pattern.is_empty() {
-        return Err(refused("is empty; give a text or a regular expression to search for".to_owned()));
+        return Err(refused("is empty; pass a text or a regular expression to search for".to_owned()));
     }
     if pattern.len() > limits::PATTERN_BYTES {
         let (bytes, most) = (pattern.len(), limits::PATTERN_BYTES);

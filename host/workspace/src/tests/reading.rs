@@ -30,7 +30,7 @@ fn unreadable_paths_have_their_error_kind() {
         fixture.read("a/c").unwrap_err().to_string(),
         "'a/c' not found in the workspace; list the files to see what exists"
     );
-    assert_eq!(fixture.read("a").unwrap_err().to_string(), "'a' is a directory; give the path of a file in it");
+    assert_eq!(fixture.read("a").unwrap_err().to_string(), "'a' is a directory; use the path of a file in it");
 }
 
 #[test]

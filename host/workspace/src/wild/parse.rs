@@ -15,7 +15,7 @@ pub(crate) enum PatternFault {
 impl PatternFault {
     pub(crate) fn why(&self) -> &'static str {
         match self {
-            Self::UnclosedClass => "a '[' has no ']'",
+            Self::UnclosedClass => "unclosed '['",
             Self::ReversedRange => "a range in '[]' ends before it begins",
             Self::DanglingEscape => "it ends with a backslash",
         }

@@ -18,7 +18,7 @@ impl SessionTask {
             OptionKind::Model | OptionKind::Thinking | OptionKind::Persona => identity.may.lines,
         };
         if self.seat.identity().is_some_and(|identity| !needed(identity)) {
-            let refused = Outcome::error(Code::Denied, "the token of this client has no right to set this option.");
+            let refused = Outcome::error(Code::Denied, "the token of this client lacks the right to set this option.");
             self.setting += 1;
             self.side_tasks.spawn(async move { SideTaskEnd::OptionSet(responder, Err(refused)) });
             return;

@@ -135,7 +135,7 @@ impl SessionTask {
             match self.session.agent_in_view_now().await {
                 Ok(now) if now.seq == last => return self.joined(&now, true).await,
                 Ok(_) => {}
-                Err(error) => tracing::error!("the answer of session {} cannot be joined: {error}", self.id),
+                Err(error) => tracing::error!("cannot join the answer of session {}: {error}", self.id),
             }
         }
     }

@@ -15,7 +15,7 @@ impl SessionTask {
                 self.plan = tasks;
             }
             Ok(_) => {}
-            Err(error) => tracing::error!("the tasks of session {} cannot be read: {error}", self.id),
+            Err(error) => tracing::error!("cannot read the tasks of session {}: {error}", self.id),
         }
     }
 }

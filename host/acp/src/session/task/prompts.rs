@@ -225,7 +225,8 @@ impl SessionTask {
             if self.session.take_back(line).await.is_some() {
                 let mut updates = Vec::new();
                 self.transcript.say(
-                    "The turn before failed or was stopped, so this message was not sent. To send it, give it again.",
+                    "The previous turn failed or was stopped, so this message was not sent. To send it, enter it \
+                     again.",
                     &mut updates,
                 );
                 self.send_all(updates).await;

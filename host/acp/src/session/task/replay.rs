@@ -32,7 +32,7 @@ impl SessionTask {
         self.transcript.set_skills(self.session.snapshot());
         self.window = self.session.model_in_use().await.map_or(0, |model| model.window);
         let rows = self.session.view_rows().await.unwrap_or_else(|error| {
-            tracing::error!("the conversation of session {} cannot be read: {error}", self.id);
+            tracing::error!("cannot read the conversation of session {}: {error}", self.id);
             ViewRows::default()
         });
         let (mut read, mut last_notice, mut resuming) = (0, None, after);
@@ -122,7 +122,7 @@ impl SessionTask {
         let turn = match &event.kind {
             EventKind::Message { kind: MessageKind::User | MessageKind::Skill, .. } => {
                 self.session.turn_from(event.seq).await.unwrap_or_else(|error| {
-                    tracing::error!("a turn of session {} cannot be read: {error}", self.id);
+                    tracing::error!("cannot read a turn of session {}: {error}", self.id);
                     None
                 })
             }

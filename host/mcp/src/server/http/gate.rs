@@ -43,7 +43,8 @@ impl Refused {
             Self::ForeignOrigin => "Web pages of other origins may not use this server.",
             Self::UnknownPath => "The endpoint is /mcp.",
             Self::NoToken => {
-                "The header 'Authorization: Bearer TOKEN' is missing, or has another token than 'patchbay mcp' printed."
+                "The header 'Authorization: Bearer TOKEN' is missing, or its token is not the one that 'patchbay \
+                 mcp' printed."
             }
         }
     }

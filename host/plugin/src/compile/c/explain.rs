@@ -29,7 +29,8 @@ const ADVICE: &[(&str, &str)] = &[
     ("unknown type name 'bool'", "include \"patchbay.h\" first: it includes <stdbool.h>, <stddef.h> and <stdint.h>"),
     (
         "file not found",
-        "only headers of this folder, of sdk/ and of the C library are there: put the library's sources into this folder",
+        "only headers of this folder, of sdk/ and of the C library are available: put the library's sources into \
+         this folder",
     ),
 ];
 /// The most places of a name.
@@ -87,8 +88,8 @@ fn advice(line: &str, folder: &Path) -> Option<String> {
     let places = places_of(name.trim(), folder);
     let places = if places.is_empty() { String::new() } else { format!(", used in {},", places.join(", ")) };
     Some(format!(
-        "'{name}'{places} is defined in no .c file of this folder and of sdk/: define it, or remove what uses it; files in other \
-         folders are not compiled"
+        "'{name}'{places} is not defined in any .c file of this folder or of sdk/: define it, or remove the code \
+         that uses it; files in other folders are not compiled"
     ))
 }
 

@@ -4,7 +4,8 @@
 const INSTEAD: &[(&[&str], &str)] = &[
     (
         &["fs"],
-        "files of the user: `import { workspace } from \"patchbay-sdk\"`, such as workspace.read(path); files beside SKILL.md: skillFiles",
+        "the user's files: `import { workspace } from \"patchbay-sdk\"`, such as workspace.read(path); files beside \
+         SKILL.md: skillFiles",
     ),
     (
         &["http", "https", "http2", "net", "tls", "dns", "dgram"],
@@ -15,7 +16,7 @@ const INSTEAD: &[(&[&str], &str)] = &[
         "for a unique id call.info().id of patchbay-sdk; for hashes a package in plain JavaScript, such as @noble/hashes; there is no \
          randomness",
     ),
-    (&["path"], "paths of the workspace are text with '/': path.split(\"/\"), or a package such as pathe"),
+    (&["path"], "workspace paths are strings with '/': path.split(\"/\"), or a package such as pathe"),
     (&["url", "querystring"], "the globals URL and URLSearchParams"),
     (&["buffer", "string_decoder"], "Uint8Array, and the globals TextEncoder and TextDecoder"),
     (&["util"], "console.log() for output, and TextEncoder and TextDecoder as globals"),
@@ -27,7 +28,7 @@ const INSTEAD: &[(&[&str], &str)] = &[
         &["child_process", "cluster", "worker_threads"],
         "the tools of other skills, with `import { tools } from \"patchbay-sdk\"`: a plugin starts no processes",
     ),
-    (&["os", "process"], "the tool's input: a plugin knows nothing of the machine"),
+    (&["os", "process"], "the tool's input: a plugin knows nothing about the machine"),
     (&["assert", "test"], "throw new Error(…), or throw new Failure(kind, message)"),
 ];
 
@@ -63,7 +64,7 @@ fn instead(module: &str) -> String {
         return format!("\"{module}\" is a module of Node.js, which a plugin does not have.");
     }
     if module.starts_with(['.', '/']) {
-        return format!("There is no file \"{module}\": write the path from this file, with its extension.");
+        return format!("File \"{module}\" not found: write the path relative to this file, with its extension.");
     }
     let package = match module.strip_prefix('@') {
         Some(scoped) => scoped.match_indices('/').nth(1).map_or(module, |(at, _)| &module[..=at]),
@@ -134,7 +135,7 @@ mod tests {
         assert!(explained.contains("workspace.read(path)") && !explained.contains("--platform"), "{explained}");
         assert!(instead("@a/b/c.js").contains("npm install @a/b."), "{}", instead("@a/b/c.js"));
         assert!(instead("lodash/get").contains("npm install lodash."));
-        assert!(instead("./x").contains("There is no file"));
+        assert!(instead("./x").contains("File \"./x\" not found"));
         assert!(instead("node:v8").ends_with("which a plugin does not have."));
     }
 
