@@ -113,7 +113,7 @@ fn files_are_renamed_deleted_and_patched_after_grants() {
 
     let bytes = fs::read(patchbay.workspace().join("image")).unwrap();
     let moved = live.message(r#"/tool files__rename {"from": "image", "to": "pictures/image"}"#);
-    let words = "If it was executable, it is not any more.";
+    let words = "If it was executable, it no longer is.";
     assert_eq!(moved, format!("Moved 'image' to 'pictures/image': {} bytes. {words}", bytes.len()));
     assert_eq!(fs::read(patchbay.workspace().join("pictures/image")).unwrap(), bytes);
     assert!(!patchbay.workspace().join("image").exists());
@@ -170,14 +170,14 @@ fn grep_finds_lines() {
     ]);
     let messages: Vec<&str> = answers.iter().map(|answer| answer.message()).collect();
     let expected = [
-        "src/a.rs:1:fn größe() {\n[Files passed over: 1 binary.]",
-        "README.md:3:TODO: say more\nsrc/a.rs:2:    // todo\n[Files passed over: 1 binary.]",
+        "src/a.rs:1:fn größe() {\n[Files skipped: 1 binary.]",
+        "README.md:3:TODO: say more\nsrc/a.rs:2:    // todo\n[Files skipped: 1 binary.]",
         "src/a.rs-1-fn größe() {\nsrc/a.rs:2:    // todo\nsrc/a.rs-3-    grep()",
         "src/b/c.rs:1:fn c() {}",
         "No matches in 2 files.",
         "No files match '*.py'. A pattern with spaces must be in quotes.",
         "Error: the pattern '(' does not parse at column 1: unclosed group. To search for it as plain text, set fixed (-F)",
-        "src/a.rs:3:    grep()\n[Files passed over: 1 binary.]",
+        "src/a.rs:3:    grep()\n[Files skipped: 1 binary.]",
         "Error: /grep requires PATTERN [GLOB].",
     ];
     for (message, expected) in messages.iter().zip(expected) {
@@ -219,7 +219,7 @@ fn web_requires_a_grant_and_an_address() {
     );
     assert_eq!(
         answers[1].message(),
-        "Error: 'two words' is no address: there is white space in it; give one such as https://example.com/page"
+        "Error: 'two words' is not an address: it contains white space; use one such as https://example.com/page"
     );
     assert!(answers[2].message().contains("its scheme is 'ftp', not https"), "{}", answers[2].message());
     assert!(answers[3].message().contains("\n- `capabilities`: http:* (not granted)\n"), "{}", answers[3].message());
@@ -277,7 +277,7 @@ fn web_fetches_pages_and_follows_redirects() {
     let go_on = format!(r#"[Characters 1 to 4 of {total}. To go on: {{"url": "{origin}/new?a=b", "from": 4}}]"#);
     assert_eq!(part, format!("Title: Größe\nURL: {origin}/new?a=b\n\n# Hi\n\n{go_on}"));
     let missing = live.answer(&format!("/get {origin}/none"));
-    assert_eq!(missing.message(), format!("Error: {origin}/none answered 404 (not found): # Nothing"));
+    assert_eq!(missing.message(), format!("Error: {origin}/none responded with 404 (not found): # Nothing"));
     assert_eq!(missing.data()["kind"], "http-status");
     assert_eq!(live.answer(&format!("/get {origin}/circle")).data()["kind"], "too-many-redirects");
     // Each redirect is checked like a first request.

@@ -296,9 +296,9 @@ const QUICK: [Case; 12] = [
 const REPEATED: [Case; 6] = [
     ("s500", "provider_server", "Because of the weather", false),
     ("reset", "provider_network", "was cut short", true),
-    ("cut", "provider_network", "the answer ended before it was whole", true),
+    ("cut", "provider_network", "the response ended before it was complete", true),
     ("error", "(as recorded)", "", true),
-    ("utf8", "provider_server", "an event of the answer is not UTF-8", true),
+    ("utf8", "provider_server", "an event of the response is not UTF-8", true),
     ("limited", "answered", "", true),
 ];
 

@@ -68,7 +68,7 @@ impl Json {
         }
     }
 
-    /// Merges `patch` as JSON Merge Patch (RFC 7396) says: objects are merged, other values replaced, and `null` removes a
+    /// Merges `patch` as JSON Merge Patch (RFC 7396) defines: objects are merged, other values replaced, and `null` removes a
     /// field. Fields keep their order; new ones follow.
     pub fn merge(&mut self, patch: &Map<String, Value>) {
         if let Self::Raw(raw) = self

@@ -35,7 +35,7 @@ pub struct Chat {
     started: bool,
     /// The open block of text or thinking.
     open: Option<(Speech, u32)>,
-    /// Thinking that goes back with the open or the next thinking block.
+    /// Thinking to send back with the open or the next thinking block.
     reasoning: Received,
     tags: Tags,
     calls: Calls,
@@ -77,7 +77,7 @@ impl Codec for Chat {
             _ => {}
         }
         let Ok(chunk) = serde_json::from_str::<Value>(data) else {
-            out.fail(failure("server", "the answer holds a chunk that is not JSON"));
+            out.fail(failure("server", "the response contains a chunk that is not JSON"));
             return;
         };
         if chunk.get("error").is_some_and(|error| !error.is_null()) {
@@ -201,12 +201,12 @@ impl Chat {
             return out.fail(failed);
         }
         let stop = match &reason {
-            // A server may have its own word for the end of an answer with calls.
+            // A server may have its own name for the end of an answer with calls.
             Some(reason) => stop(reason).unwrap_or(match self.calls.any() && self.calls.are_whole() {
                 true => "end-turn",
                 false => "other",
             }),
-            // Some servers end an answer without a reason (earendil-works/pi#6225), and also one that broke off in a call.
+            // Some servers end an answer without a reason (earendil-works/pi#6225), even if it broke off in a call.
             None if !self.calls.are_whole() => return out.fail(cut()),
             None => "end-turn",
         };
@@ -223,12 +223,12 @@ impl Chat {
     }
 }
 
-/// Converts a reason for the end of an answer to the word of the contract. `end-turn` means that the model ended the
-/// answer itself, and its calls are run. Returns `None` for an unknown word: the answer may have been cut off.
+/// Converts a reason for the end of an answer to the contract's value. `end-turn` means that the model ended the
+/// answer itself, and its calls are run. Returns `None` for an unknown one: the answer may have been cut off.
 ///
-/// The words of servers (2026-11-24):
+/// The values that servers send (2026-11-24):
 ///
-/// | words | server | source |
+/// | values | server | source |
 /// | --- | --- | --- |
 /// | `stop`, `length`, `tool_calls`, `function_call`, `content_filter` | OpenAI, Azure, OpenRouter | Python SDK openai 3.54.0, `Choice`; openrouter.ai, "FinishReason" |
 /// | `stop`, `length`, `tool_calls` | Ollama, llama.cpp, LM Studio | ollama/ollama#4235 and #5995; llama.cpp, `to_json_oaicompat_chat`; lmstudio-ai/lmstudio-bug-tracker#2335 |
@@ -254,7 +254,7 @@ fn stop(reason: &str) -> Option<&'static str> {
     Some(stop)
 }
 
-/// Returns the failure for a reason that is none of the model's: see [`stop`]. Gemini leaves out a malformed call
+/// Returns the failure for a reason that does not come from the model: see [`stop`]. Gemini leaves out a malformed call
 /// (`function_call_filter: …`, 2026-11-23, its API reference).
 fn failed(reason: &str) -> Option<Failure> {
     let word = reason.to_ascii_lowercase();
@@ -262,7 +262,7 @@ fn failed(reason: &str) -> Option<Failure> {
         || word.starts_with("function_call_filter");
     failed.then(|| Failure {
         code: Some(reason.to_owned()),
-        ..failure("server", format!("the server gave the answer up: {reason}"))
+        ..failure("server", format!("the server gave up the response: {reason}"))
     })
 }
 

@@ -50,7 +50,7 @@ const WORDS: [&[&str]; 17] = [
     &["prompt exceeds max length"],
 ];
 
-/// The status of a request that is too large in bytes, for example because of many images, and Anthropic's word for it (2026-11-24,
+/// The status of a request that is too large in bytes, for example because of many images, and Anthropic's name for it (2026-11-24,
 /// platform.claude.com, "Errors").
 const TOO_LARGE: (u16, &str) = (413, "request_too_large");
 
@@ -158,7 +158,7 @@ mod tests {
             ("rate-limit", "Too many tokens, please wait before trying again."),
             ("invalid-request", "Request exceeds the maximum size"),
             ("invalid-request", "max_tokens: 64000 > 32000, which is the maximum allowed number of output tokens"),
-            ("network", "the answer ended before it was whole"),
+            ("network", "the response ended before it was complete"),
             ("server", "Overloaded"),
         ] {
             assert_eq!(recognised(failure(kind, message)), failure(kind, message));

@@ -24,7 +24,7 @@ struct Turn {
     says: bool,
 }
 
-/// Returns conversations whose answers have parts of `pool`, calls with data of `data`, and what another model leaves.
+/// Returns conversations whose answers have parts of `pool`, calls with data of `data`, and the remains of another model's answer.
 pub(crate) fn conversations(pool: Vec<Part>, data: Vec<Option<String>>) -> impl Strategy<Value = CompletionRequest> {
     let foreign = [
         Block::Thinking("hm".to_owned()),

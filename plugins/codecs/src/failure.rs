@@ -2,7 +2,7 @@
 
 use patchbay_provider_sdk::{Failure, Pair, Retry, TransportFailure};
 
-/// Creates a failure without status or code. Rate limits, server errors, time-outs and network errors are retried with
+/// Creates a failure without status or code. Rate limits, server errors, timeouts and network errors are retried with
 /// the host's delays; other kinds are not.
 pub fn failure(kind: &str, message: impl Into<String>) -> Failure {
     Failure { kind: kind.to_owned(), message: message.into(), http_status: None, code: None, retry: retry(kind, None) }
@@ -10,16 +10,16 @@ pub fn failure(kind: &str, message: impl Into<String>) -> Failure {
 
 /// Creates the failure for a response that ended early.
 pub fn cut() -> Failure {
-    failure("network", "the answer ended before it was whole")
+    failure("network", "the response ended before it was complete")
 }
 
 /// Creates the failure for a successful response that has no events, such as the web page of another server. It is not retried,
-/// since the server would answer the same again.
+/// since the server would send the same response again.
 pub fn no_events(status: u16, headers: &[Pair]) -> Failure {
     let content_type = header(headers, "content-type").unwrap_or("no content type");
     let content_type: String = content_type.chars().take(100).collect();
     let message = format!(
-        "the server answered with '{content_type}' instead of events; check the provider's origin in config.toml"
+        "the server responded with '{content_type}' instead of events; check the provider's origin in config.toml"
     );
     Failure { http_status: Some(status), ..failure("unknown", message) }
 }

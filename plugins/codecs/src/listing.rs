@@ -118,7 +118,7 @@ impl<A: Api> Pages<A> {
         }
         let page = serde_json::from_slice(&body).ok().and_then(|page: Value| self.api.page(&page));
         let Some(Page { models, next }) = page else {
-            let failed = failure("server", "the answer is not a list of models");
+            let failed = failure("server", "the response is not a list of models");
             return vec![ListingAction::Fail(Failure { http_status: Some(head.status), ..failed })];
         };
         self.received += 1;
@@ -132,7 +132,7 @@ impl<A: Api> Pages<A> {
             }
             Some(_) => actions.push(finish("partial", None)),
             None => {
-                // The validator of one page says nothing about the others.
+                // The validator of one page does not cover the others.
                 let etag = header(&head.headers, "etag").filter(|_| is_only_page);
                 actions.push(finish("complete", etag.map(str::to_owned)));
             }
@@ -145,7 +145,7 @@ fn finish(coverage: &str, validator: Option<String>) -> ListingAction {
     ListingAction::Finish(ListingEnd { coverage: coverage.to_owned(), validator, extra: Vec::new() })
 }
 
-/// Collects the facts of one model. What an API does not say is left out.
+/// Collects the facts of one model. Facts that an API does not report are left out.
 #[derive(Debug, Default)]
 pub struct Facts(Map<String, Value>);
 
@@ -155,7 +155,7 @@ impl Facts {
         self.0.insert(name.to_owned(), value.into());
     }
 
-    /// Adds a text on one line, cut at 200 characters, if `value` is one.
+    /// Adds a string as one line, cut at 200 characters, if `value` is a string.
     pub fn text(&mut self, name: &str, value: &Value) {
         if let Some(text) = value.as_str().filter(|text| !text.trim().is_empty()) {
             let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -226,7 +226,7 @@ impl Facts {
     }
 }
 
-/// Returns the items of a list, empty if it is none.
+/// Returns the items of a list, or nothing if it is not a list.
 pub fn list(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
@@ -264,7 +264,7 @@ pub fn unix_date(seconds: &Value) -> Option<String> {
     Some(format!("{:04}-{month:02}-{day:02}", year + era * 400))
 }
 
-/// Returns an amount as decimal text: `amount` times `factor`. `None` if it is not a number, negative or not finite.
+/// Returns an amount as a decimal string: `amount` times `factor`. `None` if it is not a number, negative or not finite.
 pub fn amount(amount: &Value, factor: f64) -> Option<String> {
     let number = amount.as_f64().or_else(|| amount.as_str()?.trim().parse().ok())?;
     let product = number * factor;
@@ -275,7 +275,7 @@ pub fn amount(amount: &Value, factor: f64) -> Option<String> {
     Some(text.trim_end_matches('0').trim_end_matches('.').to_owned())
 }
 
-/// Converts a text to the form of a value in a query.
+/// Escapes a string for use as a value in a query.
 pub fn query(text: &str) -> String {
     let mut query = String::new();
     for byte in text.bytes() {

@@ -223,7 +223,7 @@ impl Codec for Messages {
                 if let Some(error) = wire::refusal(data.as_bytes()) {
                     return out.fail(error_failure(error));
                 }
-                return out.fail(failure("server", format!("an event of the answer cannot be read: {error}")));
+                return out.fail(failure("server", format!("an event of the response cannot be read: {error}")));
             }
         };
         match event {
@@ -284,7 +284,7 @@ pub fn refused(status: u16, headers: &[Pair], body: &[u8]) -> Failure {
     };
     let (code, message) = match error {
         Some(error) => (error.code(), error.words()),
-        None => (None, format!("the server answered with status {status} and no reason that can be read")),
+        None => (None, format!("the server responded with status {status} and no readable reason")),
     };
     Failure { kind: kind.to_owned(), message, http_status: Some(status), code, retry }
 }

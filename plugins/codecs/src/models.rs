@@ -15,7 +15,7 @@ use crate::thinking::Level;
 /// The name of the pair of [`Model::extra`] that holds the facts of a model as a JSON object.
 pub const FACTS: &str = "facts";
 
-/// Returns the models of a table for the manifest. What is not a model is left out; a test reads all tables.
+/// Returns the models of a table for the manifest. Invalid entries are left out; a test reads all tables.
 pub fn table(text: &str) -> Vec<Model> {
     let table: Value = serde_json::from_str(text).unwrap_or_default();
     let date = &table["as-of"];
@@ -36,7 +36,7 @@ fn model(mut facts: Map<String, Value>, date: &Value) -> Option<Model> {
         suggested_levels,
         input_media: facts.get("input-media").map(words).unwrap_or_default(),
         context_window: facts.get("context-window").and_then(Value::as_u64),
-        // A model that is only announced to end can still be chosen.
+        // A model that is only scheduled to be shut down can still be chosen.
         deprecated: status == Some("retired"),
         extra: vec![Pair { name: FACTS.to_owned(), value: Value::Object(facts).to_string() }],
     })
@@ -103,7 +103,7 @@ fn newest(models: &[Model]) -> Facts {
     facts
 }
 
-/// Whether `id` is `known` with a version behind it, such as a date or `latest`. The host has the same rule. Other names that
+/// Whether `id` is `known` with a version after it, such as a date or `latest`. The host has the same rule. Other names that
 /// continue a known one, such as `NAME-pro` or `NAME-5`, are other models.
 fn is_version(id: &str, known: &str) -> bool {
     let Some(rest) = id.strip_prefix(known).filter(|rest| rest.starts_with(['-', '@'])) else { return false };

@@ -46,7 +46,7 @@ pub fn get(path: &str, credential: &str) -> HttpRequest {
     }
 }
 
-/// Joins the system context into one text; `None` if it is empty.
+/// Joins the system context into one string; `None` if it is empty.
 pub(crate) fn system(request: &CompletionRequest) -> Option<String> {
     (!request.system.is_empty()).then(|| request.system.join("\n\n"))
 }
@@ -67,7 +67,7 @@ pub(crate) fn media(blob: &BlobRef) -> Media {
         "application/pdf" => Media::Pdf(blob.name.clone().unwrap_or_else(|| "document.pdf".to_owned()), url()),
         other => {
             let name = blob.name.as_deref().unwrap_or("a file");
-            Media::Words(format!("[{name}: {other}, {} bytes, which this API does not take]", blob.size))
+            Media::Words(format!("[{name}: {other}, {} bytes, which this API does not accept]", blob.size))
         }
     }
 }
@@ -85,7 +85,7 @@ pub fn by_effort(level: Option<&str>) -> (Option<&'static str>, ThinkingPlan) {
     }
 }
 
-/// Returns the value of one of the operator's options, which must be one of two words; `None` if it is not set.
+/// Returns the value of one of the operator's options, which must be one of two values; `None` if it is not set.
 ///
 /// # Errors
 /// A message for the operator if it has another value.

@@ -1,9 +1,9 @@
 //! The operator's options that every codec has: `extra-body` and `extra-headers`. They give access to service features
 //! that this crate does not know.
 //!
-//! * `extra-body`: a JSON object, merged into the body last, as JSON Merge Patch (RFC 7396) says: objects are merged, other
+//! * `extra-body`: a JSON object, merged into the body last, as JSON Merge Patch (RFC 7396) defines: objects are merged, other
 //!   values replace, and `null` removes a field.
-//! * `extra-headers`: a JSON object of texts. The host refuses headers that only it may set; those that carry keys are
+//! * `extra-headers`: a JSON object of strings. The host refuses headers that only it may set; those that carry keys are
 //!   refused here, because an option is not kept secret.
 
 use patchbay_provider_sdk::{Failure, HttpRequest, Pair};
@@ -58,7 +58,7 @@ impl Extra {
         }
         let headers = headers.into_iter().map(|(name, value)| match value {
             Value::String(value) => header(name, value),
-            _ => Err(refused("extra-headers", &format!("has a value that is not a text: {}", quoted(&name)))),
+            _ => Err(refused("extra-headers", &format!("has a value that is not a string: {}", quoted(&name)))),
         });
         Ok(Self { body, headers: headers.collect::<Result<_, _>>()? })
     }
@@ -106,7 +106,7 @@ fn header(name: String, value: String) -> Result<(String, String), Failure> {
         return Err(refused("extra-headers", &format!("has an invalid name: {shown}; use letters, digits and '-'")));
     }
     if OF_KEYS.contains(&name.as_str()) {
-        let what = format!("may not set {shown}; give the key by env, key_command or credentials.json");
+        let what = format!("may not set {shown}; set the key with env, key_command or credentials.json");
         return Err(refused("extra-headers", &what));
     }
     if !value.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
@@ -195,7 +195,7 @@ mod tests {
         assert!(!merged(body(), r#"{"stream_options": null}"#).contains("stream_options"));
     }
 
-    /// Texts with the bytes of blobs stay where they are.
+    /// Strings with the bytes of blobs stay where they are.
     #[test]
     fn blobs_of_the_body_are_kept() {
         let mut body = object! { "image": object! { "data": Json::blob("data:", 7) } };
@@ -223,7 +223,7 @@ mod tests {
             ("", "{}", "option 'extra-body' of this provider must be a JSON object, and is not JSON: EOF"),
             ("{a: 1}", "{}", "option 'extra-body' of this provider must be a JSON object, and is not JSON: key must"),
             ("{}", "\"a\"", "option 'extra-headers' of this provider must be a JSON object"),
-            ("{}", r#"{"x-a": 1}"#, "option 'extra-headers' of this provider has a value that is not a text: 'x-a'"),
+            ("{}", r#"{"x-a": 1}"#, "option 'extra-headers' of this provider has a value that is not a string: 'x-a'"),
             ("{}", r#"{"x a": "1"}"#, "option 'extra-headers' of this provider has an invalid name: 'x a'; use"),
             ("{}", r#"{"": "1"}"#, "option 'extra-headers' of this provider has an invalid name: ''"),
             (

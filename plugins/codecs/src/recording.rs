@@ -2,7 +2,7 @@
 //!
 //! `recordings/FOLDER/NAME.json` is a fixture as `patchbay plugin test` runs it on the adapter's component: the answers,
 //! whose bytes are in files beside it, and the expected events. Here their [`summary`] is compared. Each recording is
-//! played as one chunk, as two chunks split at every position, and byte by byte, and must give the same events each time.
+//! played as one chunk, as two chunks split at every position, and byte by byte, and must produce the same events each time.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -51,7 +51,7 @@ fn fixture(folder: &str, name: &str) -> Value {
         .expect("JSON")
 }
 
-/// Returns the [`summary`] that the events of a fixture come to.
+/// Returns the [`summary`] of the events of a fixture.
 fn expected(fixture: &Value) -> Value {
     let events = fixture["events"].as_array().expect("events");
     let blocks = || events.iter().map(|event| event.pointer("/signed/part").unwrap_or(event));

@@ -65,7 +65,7 @@ impl Codec for Responses {
             return;
         }
         let Ok(value) = serde_json::from_str::<Value>(data) else {
-            out.fail(failure("server", "the answer holds an event that is not JSON"));
+            out.fail(failure("server", "the response contains an event that is not JSON"));
             return;
         };
         self.again = None;

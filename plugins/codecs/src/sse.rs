@@ -1,7 +1,7 @@
 //! Parser of server-sent events by the rules of WHATWG:
 //! <https://html.spec.whatwg.org/multipage/server-sent-events.html>. [`Stream`](crate::stream::Stream) uses it.
 //!
-//! Why not a library: the adapters get bytes pushed and have no async runtime. Two differences to a browser: invalid
+//! Why not a library: the adapters get bytes pushed and have no async runtime. Two differences from a browser: invalid
 //! UTF-8 is an error, because the data is JSON, and [`Parser::finish`] also returns a last event without a blank line.
 
 use std::fmt;
@@ -23,8 +23,8 @@ pub enum Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TooLong => write!(f, "an event of the answer is longer than {} MiB", MAX_EVENT >> 20),
-            Self::BadUtf8 => f.write_str("an event of the answer is not UTF-8"),
+            Self::TooLong => write!(f, "an event of the response is longer than {} MiB", MAX_EVENT >> 20),
+            Self::BadUtf8 => f.write_str("an event of the response is not UTF-8"),
         }
     }
 }

@@ -75,7 +75,7 @@ impl Out {
         index
     }
 
-    /// Adds text to a block. Empty texts are ignored, and adjacent texts for the same block are joined.
+    /// Adds text to a block. Empty strings are ignored, and adjacent text of the same block is joined.
     pub fn delta(&mut self, index: u32, text: impl Into<String>) {
         let text = text.into();
         if text.is_empty() || !self.open.contains(&index) {
@@ -106,7 +106,7 @@ impl Out {
         self.emit(Event::Extra(Pair { name: name.to_owned(), value: value.into() }));
     }
 
-    /// Finishes a complete answer: `stop` is the contract's word, `raw` the API's. Ends open blocks first.
+    /// Finishes a complete answer: `stop` is the contract's value, `raw` the API's. Ends open blocks first.
     pub fn finish(&mut self, stop: &str, raw: &str) {
         while let Some(index) = self.open.pop_first() {
             self.emit(Event::BlockEnd(BlockEnd { index, opaque: None }));
@@ -199,7 +199,7 @@ impl<C: Codec> Stream<C> {
                 self.at = At::Sent;
             }
             if !self.out.over && !self.out.waiting && matches!(self.at, At::Idle) {
-                // The codec waits for nothing: failing is better than breaking the contract.
+                // The codec is not waiting for anything: failing is better than breaking the contract.
                 self.out.fail(cut());
             }
         }

@@ -40,7 +40,7 @@ impl Level {
         }
     }
 
-    /// Returns the word that APIs use, and that people are shown: `medium` for `med`, otherwise the name.
+    /// Returns the name that APIs use, and that users see: `medium` for `med`, otherwise the contract's name.
     pub fn word(self) -> &'static str {
         if self == Self::Med { "medium" } else { self.name() }
     }

@@ -35,7 +35,7 @@ struct Call {
     block: Option<u32>,
     /// The input that has arrived.
     input: String,
-    /// Data of Gemini, which must go back with the call: `extra_content.google.thought_signature` (2026-11-23,
+    /// Gemini's data, which must be sent back with the call: `extra_content.google.thought_signature` (2026-11-23,
     /// ai.google.dev, "Thought signatures", OpenAI compatibility).
     extra: Option<Value>,
 }
@@ -118,7 +118,7 @@ impl Calls {
     }
 }
 
-/// Returns a piece of the input: a text, or from some servers the object itself.
+/// Returns a piece of the input: a string, or from some servers the object itself.
 fn input(function: &Value) -> Cow<'_, str> {
     match function.get("arguments") {
         Some(Value::String(text)) => Cow::Borrowed(text),

@@ -1,4 +1,4 @@
-//! Thinking that goes back to the server as it came. Servers differ in the field:
+//! Thinking that is sent back to the server unchanged. Servers differ in the field:
 //!
 //! | field | server | source, checked 2026-11-23 |
 //! | --- | --- | --- |
@@ -7,7 +7,7 @@
 //! | `reasoning_details` | OpenRouter, MiniMax | openrouter.ai, "Reasoning Tokens"; langchain-ai/langchain#36400 |
 //! | `content`, as a list | Mistral | docs.mistral.ai, "Reasoning" |
 //!
-//! The data of a thinking block is a JSON object with the one field that goes back.
+//! The data of a thinking block is a JSON object with the one field that is sent back.
 
 use serde_json::{Map, Value, json};
 
@@ -17,7 +17,7 @@ use crate::openai::text;
 /// The field of DeepSeek, which must be in every message of the model if it is in one.
 pub(super) const DEEPSEEK: &str = "reasoning_content";
 
-/// Fields of thinking as one text.
+/// Fields of thinking as one string.
 const TEXTS: [&str; 2] = [DEEPSEEK, "reasoning"];
 
 const DETAILS: &str = "reasoning_details";
@@ -64,7 +64,7 @@ impl Received {
         thinking.to_owned()
     }
 
-    /// Returns the data of the block, and forgets it; `None` if nothing goes back.
+    /// Returns the data of the block, and forgets it; `None` if there is nothing to send back.
     pub(super) fn take(&mut self) -> Option<String> {
         let Self { field, text, details } = std::mem::take(self);
         if !details.is_empty() {
@@ -80,7 +80,7 @@ impl Received {
     }
 }
 
-/// The thinking of one message of the model that goes back.
+/// The thinking of one model message, to be sent back.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     text: Option<(&'static str, String)>,

@@ -16,7 +16,7 @@ use crate::options::Extra;
 /// Settings that differ between servers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// The API's word for the reasoning effort; `None`: the default.
+    /// The API's name for the reasoning effort; `None`: the default.
     pub effort: Option<&'static str>,
     /// The name of the field for the limit of the answer.
     pub limit: LimitField,
@@ -35,7 +35,7 @@ pub enum History {
     /// Thinking is sent back unchanged.
     #[default]
     Keep,
-    /// Not at all, for servers that refuse the field that they send.
+    /// Thinking is not sent back, for servers that reject their own field.
     Drop,
 }
 
@@ -186,7 +186,7 @@ fn user(parts: &[Part], mistral: Mistral, messages: &mut Vec<Json>) {
     }
 }
 
-/// Converts a tool result to text. The API has no field for a failure, so the text says it.
+/// Converts a tool result to text. The API has no field for a failure, so the text mentions it.
 fn tool_message(result: &ToolResult, mistral: Mistral) -> Json {
     let texts: Vec<_> = result
         .content
@@ -200,7 +200,7 @@ fn tool_message(result: &ToolResult, mistral: Mistral) -> Json {
     object! { "role": "tool", "tool_call_id": &*id, "content": texts.join("\n") }
 }
 
-/// Returns the thinking of a message that goes back.
+/// Returns the thinking of a message to send back.
 fn kept(message: &Message, history: History) -> Kept {
     let mut kept = Kept::default();
     for part in &message.parts {
@@ -245,7 +245,7 @@ fn assistant(message: &Message, kept: Kept, everywhere: bool, mistral: Mistral) 
     sent
 }
 
-/// Creates a user's message. If all parts are texts, they become one text, which every server accepts.
+/// Creates a user's message. If all parts are text, they become one string, which every server accepts.
 #[derive(Default)]
 struct Content {
     texts: Vec<String>,

@@ -148,7 +148,7 @@ fn conversation_becomes_messages_of_the_api() {
             {"role": "assistant", "content": null, "tool_calls": [call("c3", "a", "{}")]},
             {"role": "tool", "tool_call_id": "c3", "content": ""},
             {"role": "assistant", "content": "(no text)"},
-            {"role": "user", "content": "a\n\nb\n\n[c.wav: audio/wav, 9 bytes, which this API does not take]"},
+            {"role": "user", "content": "a\n\nb\n\n[c.wav: audio/wav, 9 bytes, which this API does not accept]"},
         ])
     );
 }

@@ -226,7 +226,7 @@ impl Codec for Gemini {
     fn event(&mut self, _event: &str, data: &str, out: &mut Out) {
         let read = serde_json::from_str(data).and_then(|response| self.response(response, out));
         if let Err(error) = read {
-            out.fail(failure("server", format!("an event of the answer is none of the API's: {error}")));
+            out.fail(failure("server", format!("an event of the response cannot be read: {error}")));
         }
     }
 
@@ -255,8 +255,8 @@ fn failed(reason: &str, called: bool, message: Option<&str>) -> Option<Failure> 
         "MISSING_THOUGHT_SIGNATURE" => ("invalid-request", "a signature of the model's thinking is missing"),
         "PUP_LIMITED_DISABLED" => ("authentication", "the account is limited or disabled"),
         _ if called => return None,
-        "MALFORMED_FUNCTION_CALL" => ("server", "the model's call of a tool was malformed"),
-        "UNEXPECTED_TOOL_CALL" => ("server", "the model called a tool that it does not have"),
+        "MALFORMED_FUNCTION_CALL" => ("server", "the model's tool call was malformed"),
+        "UNEXPECTED_TOOL_CALL" => ("server", "the model called a tool that does not exist"),
         "TOO_MANY_TOOL_CALLS" => ("server", "the model called too many tools"),
         "MALFORMED_RESPONSE" => ("server", "the model's answer was malformed"),
         "OTHER" => ("server", "the model stopped for a reason that the API does not name"),

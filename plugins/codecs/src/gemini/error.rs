@@ -39,8 +39,8 @@ fn read(error: &Value, status: Option<u16>, hint: Option<u64>) -> Failure {
         None => kind_of_word(word.unwrap_or_default()),
     };
     let unexplained = || match status {
-        Some(status) => format!("the server answered with status {status} and no explanation"),
-        None => "the answer broke off with an error that explains nothing".to_owned(),
+        Some(status) => format!("the server responded with status {status} and no explanation"),
+        None => "the response broke off with an error that explains nothing".to_owned(),
     };
     let hint = details.iter().find_map(delay).or(hint);
     Failure {

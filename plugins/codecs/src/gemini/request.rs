@@ -14,7 +14,7 @@ const NOT_OURS: &str = "skip_thought_signature_validator";
 /// Settings that differ between models and providers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dialect<'a> {
-    /// The id of the credential that goes into `x-goog-api-key`.
+    /// The id of the credential for `x-goog-api-key`.
     pub credential: &'a str,
     /// The setting for thinking; `None`: nothing is sent.
     pub thinking: Option<Thinking>,
@@ -172,7 +172,7 @@ fn answered(parts: &[Part], dialect: Dialect<'_>) -> Vec<Json> {
         Some(json)
     };
     let mut sent: Vec<Json> = parts.iter().enumerate().filter_map(part).collect();
-    // A thought at the end belongs to an interrupted answer, and says nothing without it.
+    // A thought at the end belongs to an interrupted answer, and is useless without it.
     while sent.last().is_some_and(is_thought) {
         sent.pop();
     }

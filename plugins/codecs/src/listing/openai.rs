@@ -37,7 +37,7 @@ const OTHER: [&str; 16] = [
 /// Image formats that every API with image input accepts.
 const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
-/// A list in the form of OpenAI. `complete` adds to the facts of a model what its adapter knows of it.
+/// A list in the form of OpenAI. `complete` adds the adapter's own knowledge to the facts of a model.
 #[derive(Debug)]
 pub struct OpenaiList<F>(pub F);
 
@@ -146,7 +146,7 @@ fn lifecycle(model: &Value, facts: &mut Facts) {
         facts.within("lifecycle", "released-on", released);
     }
     let ends = ["shutdown_date", "expiration_date", "deprecation"].into_iter().find_map(|name| date(&model[name]));
-    // A list without an end does not mention it: earlier facts of the model stay true.
+    // A list without this date does not report it: earlier facts of the model stay valid.
     let status = match (&ends, model["active"].as_bool()) {
         (_, Some(false)) => Some("retired"),
         (Some(_), _) => Some("deprecated"),

@@ -1,6 +1,6 @@
 //! Cache points: the API caches everything up to a marked block. Used by [`super::request`].
 //!
-//! A request finds what an earlier one wrote if one of its points is at most 20 blocks behind a point of the earlier one.
+//! A request finds what an earlier one wrote if one of its points is at most 20 blocks after a point of the earlier one.
 //! One request may have four points (2026-11-23, platform.claude.com, "Prompt caching"). So the messages have a point
 //! at their end, one where the request before ended, and one each [`STEP`] blocks back from the end. A request for a summary
 //! only has the point where the request before ended: after a summary, the conversation is another one, and what its

@@ -11,7 +11,7 @@ use crate::body::Json;
 use crate::object;
 use crate::options::Extra;
 
-/// A request, retained because it may be sent again with a part of the answer.
+/// A request, kept because it may be sent again with part of the answer.
 #[derive(Debug)]
 pub(super) struct Request {
     /// The body except `messages`.

@@ -713,7 +713,7 @@ fn refusals_have_their_kind() {
 
     let page = refusal(502, &[("content-type", "text/html")], "<html>Bad gateway</html>");
     assert_eq!((page.kind.as_str(), page.code, page.http_status), ("server", None, Some(502)));
-    assert_eq!(page.message, "the server answered with status 502 and no reason that can be read");
+    assert_eq!(page.message, "the server responded with status 502 and no readable reason");
     let whole = refusal(200, &[json], r#"{"type":"message"}"#);
     assert_eq!((whole.kind.as_str(), whole.retry), ("unknown", Retry::Never));
     assert!(whole.message.contains("'application/json' instead of events"), "{whole:?}");
@@ -735,7 +735,7 @@ fn refusals_of_proxies_without_types_are_read() {
         assert_eq!((failure.code.as_deref(), failure.retry), (code, Retry::Never), "{body}");
     }
     assert_eq!(refusal(200, &[json], r#"{"error":{"message":"Busy."}}"#).kind, "server");
-    let unread = "the server answered with status 400 and no reason that can be read";
+    let unread = "the server responded with status 400 and no readable reason";
     for body in [r#"{"error":{}}"#, r#"{"error":null}"#, r#"{"error":7}"#, "[]", "{"] {
         assert_eq!(refusal(400, &[json], body).message, unread, "{body}");
     }

@@ -28,7 +28,7 @@ pub fn refused(status: u16, headers: &[Pair], body: &[u8]) -> Failure {
     Failure { http_status: Some(status), code: error_body.code(), retry, ..failure(kind, error_body.message) }
 }
 
-/// Converts an error within an answer; `error` is the event or the object in it. An error of no known type is one of the server,
+/// Converts an error within an answer; `error` is the event or the object in it. An error without a known type is a server error,
 /// which had accepted the request: it is asked again.
 pub(crate) fn api_error(error: &Value) -> Failure {
     let error_body = ErrorBody::read(error).unwrap_or_default();
@@ -53,12 +53,12 @@ fn hint(headers: &[Pair]) -> Option<u64> {
     said.or_else(|| reset("requests").max(reset("tokens"))).filter(|ms| *ms > 0)
 }
 
-/// Returns the message of a body that is not JSON: a text, but not the HTML page of a gateway.
+/// Returns the message of a body that is not JSON: plain text, but not the HTML page of a gateway.
 fn words(status: u16, body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
     let text = text.trim();
     if text.is_empty() || text.starts_with(['<', '{', '[']) {
-        return format!("the server answered with status {status} and no reason");
+        return format!("the server responded with status {status} and no reason");
     }
     text.chars().take(EXCERPT).collect()
 }
@@ -221,10 +221,10 @@ mod tests {
             (400, r#"[{"error":{"code":400,"message":"arr"}}]"#, "invalid-request", Some("400"), "arr"),
             (401, r#"{"detail":"no key"}"#, "authentication", None, "no key"),
             (200, r#"{"error":{"message":"m","type":"server_error"}}"#, "server", Some("server_error"), "m"),
-            (502, "<html>Bad Gateway</html>", "server", None, "the server answered with status 502 and no reason"),
+            (502, "<html>Bad Gateway</html>", "server", None, "the server responded with status 502 and no reason"),
             (503, " upstream is down\n", "server", None, "upstream is down"),
-            (500, "", "server", None, "the server answered with status 500 and no reason"),
-            (500, r#"{"error":{"mess"#, "server", None, "the server answered with status 500 and no reason"),
+            (500, "", "server", None, "the server responded with status 500 and no reason"),
+            (500, r#"{"error":{"mess"#, "server", None, "the server responded with status 500 and no reason"),
         ] {
             let failure = refused(status, &[], body.as_bytes());
             let found = (failure.kind.as_str(), failure.code.as_deref(), failure.message.as_str());

@@ -15,7 +15,7 @@ const LEAST_OUTPUT_TOKENS: u32 = 16;
 /// The setting for reasoning.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Reasoning {
-    /// The API's word for the effort; `None`: the model's default.
+    /// The API's name for the effort; `None`: the model's default.
     pub effort: Option<&'static str>,
     /// True if the model may reason. Its encrypted reasoning is then requested; if the API refuses that, the
     /// request is sent again without.
@@ -139,7 +139,7 @@ fn input_blob(blob: &patchbay_provider_sdk::BlobRef) -> Json {
     }
 }
 
-/// Converts a tool result: as one text if possible, because every server accepts it; otherwise as pieces. The
+/// Converts a tool result: as one string if possible, because every server accepts it; otherwise as pieces. The
 /// API has no field for a failure.
 fn output(result: &ToolResult) -> Json {
     let texts: Option<Vec<_>> = result

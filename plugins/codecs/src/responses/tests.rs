@@ -144,7 +144,7 @@ fn blobs_are_sent_as_data_urls() {
         Block::Blob(blob(5, "application/pdf", None)),
         Block::Blob(blob(6, "audio/wav", Some("c.wav"))),
     ];
-    let words = "[c.wav: audio/wav, 9 bytes, which this API does not take]";
+    let words = "[c.wav: audio/wav, 9 bytes, which this API does not accept]";
     assert_eq!(
         input(vec![user(blocks)]),
         json!([{"type": "message", "role": "user", "content": [

@@ -80,7 +80,7 @@ fn short(action: &Action) -> String {
     }
 }
 
-const CUT: &str = "fail network Retry::Backoff the answer ended before it was whole";
+const CUT: &str = "fail network Retry::Backoff the response ended before it was complete";
 
 #[test]
 fn blocks_are_numbered_and_ended_before_finish() {
@@ -146,8 +146,10 @@ fn refusal_is_read_up_to_the_limit() {
 fn html_instead_of_events_is_not_retried() {
     assert_eq!(
         run_all([head(200, "text/html; charset=utf-8"), chunk("<html>")]),
-        ["fail unknown Retry::Never the server answered with 'text/html; charset=utf-8' instead of events; check the \
-          provider's origin in config.toml"]
+        [
+            "fail unknown Retry::Never the server responded with 'text/html; charset=utf-8' instead of events; check the \
+          provider's origin in config.toml"
+        ]
     );
     let finish = chunk("event: finish\ndata: x\n\n");
     let silent = Input::ResponseHead(ResponseHead { status: 200, headers: Vec::new() });
@@ -158,10 +160,10 @@ fn html_instead_of_events_is_not_retried() {
 fn malformed_event_streams_are_server_failures() {
     assert_eq!(
         run([chunk("event: start\ndata\n\n"), Input::BodyChunk(b"data: \xff\n\n".to_vec())]),
-        ["start 0", "fail server Retry::Backoff an event of the answer is not UTF-8"]
+        ["start 0", "fail server Retry::Backoff an event of the response is not UTF-8"]
     );
     let line = Input::BodyChunk(vec![b'x'; crate::sse::MAX_EVENT + 1]);
-    assert_eq!(run([line]), ["fail server Retry::Backoff an event of the answer is longer than 16 MiB"]);
+    assert_eq!(run([line]), ["fail server Retry::Backoff an event of the response is longer than 16 MiB"]);
 }
 
 #[test]

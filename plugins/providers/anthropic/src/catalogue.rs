@@ -105,7 +105,7 @@ fn capabilities(capabilities: &Value, facts: &mut Facts) {
     let words = |of: &Value, words: &[&'static str]| -> Vec<&'static str> {
         words.iter().copied().filter(|word| of[*word]["supported"] == true).collect()
     };
-    // These two come back with `host:model-facts`: they say what may be sent to a model that this adapter does not know.
+    // These two come back with `host:model-facts`: they show what may be sent to a model that this adapter does not know.
     let efforts = words(&capabilities["effort"], &["low", "medium", "high", "xhigh", "max"]);
     let types = words(&capabilities["thinking"]["types"], &["adaptive", "enabled", "disabled", "between_tools"]);
     let off = types.iter().any(|word| ["disabled", "between_tools"].contains(word));

@@ -138,7 +138,7 @@ fn levels(model: &str) -> &'static [Level] {
     }
 }
 
-/// Describes the setting that is sent, for people.
+/// Describes the setting that is sent, for the user.
 pub(crate) fn explain(known: &Known<'_>, level: Option<&str>) -> ThinkingPlan {
     let Some(level) = level.and_then(Level::parse) else { return plan("Thinking: provider default") };
     let wire = wire(known, Some(level));

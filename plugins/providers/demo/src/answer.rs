@@ -71,7 +71,7 @@ impl Answer {
         let lines = mail::lines(own, &texts);
         match &lines {
             Some(lines) => texts = vec![lines],
-            // Of a notification, the mails are not echoed.
+            // The mails of a notification are not echoed.
             None => texts = texts.into_iter().map(|text| mail::notification(text).unwrap_or(text)).collect(),
         }
         let results = results(own);
@@ -188,7 +188,7 @@ fn calls(request: &CompletionRequest, round: &Round<'_>) -> Vec<Call> {
     ids.zip(&round.calls).map(call).collect()
 }
 
-/// Repeats a text until it has `count` words.
+/// Repeats `text` until it has `count` words.
 fn first_words(text: &str, words: usize) -> String {
     let text = if text.trim().is_empty() { BROKEN } else { text };
     text.split_whitespace().cycle().take(words).collect::<Vec<_>>().join(" ")

@@ -1,4 +1,4 @@
-//! The answer to `show context`: describes a request, for people and tests.
+//! The answer to `show context`: describes a request, for users and tests.
 
 use patchbay_provider_sdk::{BlobRef, Block, CompletionRequest, Part, Piece, Role, ToolChoice};
 

@@ -76,7 +76,7 @@ use crate::steps::Steps;
 
 /// Name of the option for the delay between two words in milliseconds.
 const DELAY: &str = "delay-ms";
-/// The default delay: about the reading speed of a person.
+/// The default delay: about a reader's speed.
 const DEFAULT_DELAY_MS: u32 = 20;
 /// The longest delay: one word per minute.
 const MAX_DELAY_MS: u32 = 60_000;

@@ -82,7 +82,7 @@ pub(crate) fn round<'a>(texts: &[&'a str], number: usize, variables: &Variables<
     let mut round = Round::default();
     let mut later = 0;
     for (index, text) in texts.iter().enumerate() {
-        // A text that was answered by a failure, or was stopped, may be sent again in one message with the next, and
+        // A text whose turn failed, or was stopped, may be sent again in one message with the next, and
         // must not fail or wait again.
         let is_repeated = |word: &Command<'_>| {
             index + 1 < texts.len() && matches!(word, Command::Fail(_) | Command::Pause { .. } | Command::Hang)

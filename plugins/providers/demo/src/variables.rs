@@ -169,7 +169,7 @@ fn number(value: &Value) -> Option<String> {
     value.as_u64().map(|number| number.to_string())
 }
 
-/// Returns a text as it stands within the quotes of a JSON string.
+/// Returns `text` as it is written within the quotes of a JSON string.
 fn escaped(text: &str) -> String {
     let quoted = Value::from(text).to_string();
     quoted[1..quoted.len() - 1].to_owned()

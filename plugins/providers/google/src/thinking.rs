@@ -77,7 +77,7 @@ pub(crate) fn setting(model: &str, level: Option<&str>, facts: Option<&Map<Strin
     }
 }
 
-/// Describes the setting for people.
+/// Describes the setting for the user.
 pub(crate) fn explain(model: &str, level: Option<&str>, facts: Option<&Map<String, Value>>) -> ThinkingPlan {
     let level = level.and_then(Level::parse);
     match (governed(model, facts), level) {

@@ -1,5 +1,5 @@
 //! The adapter of the provider `meta`: Muse models by the Meta Model API, which has the format of OpenAI Responses. It
-//! also has the prefix `llama-`, unless another provider holds it: the models of these names ended with the Llama API,
+//! also has the prefix `llama-`, unless another provider claims it: the models of these names ended with the Llama API,
 //! so requests to them fail until Meta serves such a model again.
 //!
 //! Meta recommends Responses: the reasoning of its Chat Completions is empty for external callers and could not be

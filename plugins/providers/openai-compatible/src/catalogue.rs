@@ -1,4 +1,4 @@
-//! The listing of models: `GET {base}/models`. What a server says of its models differs; see
+//! The listing of models: `GET {base}/models`. Servers report different fields; see
 //! [`patchbay_codecs::listing::openai`].
 
 use patchbay_codecs::listing::openai::OpenaiList;
@@ -25,7 +25,7 @@ impl Catalogue for Models {
 
 catalogue!(Models);
 
-/// Adds the levels if the server says whether the model thinks. Otherwise nothing is known.
+/// Adds the levels if the server reports whether the model thinks. Otherwise nothing is known.
 fn complete(_: &str, facts: &mut Facts) {
     if facts.get("efforts").is_some() || facts.get("capabilities").is_some_and(|can| can["thinking"].is_boolean()) {
         let known = facts.object().clone();

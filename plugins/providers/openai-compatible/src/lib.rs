@@ -8,7 +8,7 @@
 //! * `reasoning`: `effort` (the default) sends thinking levels as `reasoning_effort`; `off` sends none, for servers
 //!   that refuse the field.
 //! * `reasoning-history`: `keep` (the default) sends the model's thinking back in the field in which it came, as DeepSeek and
-//!   others demand; `drop` sends none, for servers that refuse the field that they send.
+//!   others demand; `drop` sends none, for servers that reject their own field.
 //! * `cache-key`: `send` sends a key of the session as `prompt_cache_key`, by which a service finds its cache; `off` is the default.
 //! * `cache`: `anthropic` asks a server such as OpenRouter to cache the prompts of Claude; `off` is the default.
 #![deny(missing_docs)]
@@ -48,7 +48,7 @@ impl Adapter for OpenaiCompatible {
             }],
             extra: vec![
                 Pair { name: "requires-origin".to_owned(), value: "true".to_owned() },
-                // If the operator has set this option, the host tells people that levels are not sent.
+                // If the operator has set this option, the host tells the user that levels are not sent.
                 Pair { name: "thinking-off-option".to_owned(), value: "reasoning=off".to_owned() },
             ],
         }

@@ -76,7 +76,7 @@ pub(crate) fn thinking(model: &str, level: Option<&str>, facts: Option<&Map<Stri
     }
 }
 
-/// Returns true if the name of a model says which efforts it has.
+/// Returns true if the name of a model tells which efforts it has.
 pub(crate) fn is_known(model: &str) -> bool {
     known_efforts(model).is_some()
 }

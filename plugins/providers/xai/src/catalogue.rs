@@ -35,7 +35,7 @@ impl Api for LanguageModels {
         let mut models = Vec::new();
         for model in page["models"].as_array()? {
             models.extend(model["id"].as_str().and_then(|id| facts(id, model).of(&model["id"])));
-            // Aliases are reached by their names, but not offered.
+            // Aliases can be used by name, but are not offered.
             for alias in list(&model["aliases"]).iter().take(16) {
                 let mut facts = Facts::default();
                 facts.text("alias-of", &model["id"]);

@@ -70,11 +70,14 @@ impl Value {
 
     fn pow(self, exponent: Self) -> Result<Self> {
         if !exponent.dimension.is_plain() {
-            return Err(Error::units(format!("an exponent is a plain number, and this is {}", exponent.dimension)));
+            return Err(Error::units(format!(
+                "an exponent must be a plain number, but this is {}",
+                exponent.dimension
+            )));
         }
         let Some(whole) = exponent.number.whole() else {
             return Err(Error::undefined(format!(
-                "an exponent is a whole number, and {} is none; for roots there is sqrt(x)",
+                "an exponent must be a whole number, but {} is not; for roots use sqrt(x)",
                 brief(&exponent.number)
             )));
         };
@@ -84,7 +87,7 @@ impl Value {
 
     fn factorial(self) -> Result<Self> {
         if !self.dimension.is_plain() {
-            return Err(Error::units(format!("a factorial takes a plain number, and this is {}", self.dimension)));
+            return Err(Error::units(format!("a factorial takes a plain number, but this is {}", self.dimension)));
         }
         self.number.factorial().map(Self::plain)
     }
@@ -232,11 +235,11 @@ mod tests {
                 "1 s % 2",
                 "column 5: cannot take the remainder of time and a plain number; give both the same kind of unit",
             ),
-            ("2^(3 s)", "column 2: an exponent is a plain number, and this is time"),
-            ("2^0.5", "column 2: an exponent is a whole number, and 0.5 is none; for roots there is sqrt(x)"),
-            ("(3 s)!", "column 6: a factorial takes a plain number, and this is time"),
-            ("(1 s)^101", "column 6: units can have powers from -100 to 100 only"),
-            ("(1 s)^1e30", "column 6: units can have powers from -100 to 100 only"),
+            ("2^(3 s)", "column 2: an exponent must be a plain number, but this is time"),
+            ("2^0.5", "column 2: an exponent must be a whole number, but 0.5 is not; for roots use sqrt(x)"),
+            ("(3 s)!", "column 6: a factorial takes a plain number, but this is time"),
+            ("(1 s)^101", "column 6: units can only have powers from -100 to 100"),
+            ("(1 s)^1e30", "column 6: units can only have powers from -100 to 100"),
         ]);
     }
 

@@ -51,13 +51,13 @@ fn converted(target: &Target, value: Value) -> Result<String> {
     };
     if !value.dimension.is_plain() {
         return Err(Error::units(format!(
-            "only plain numbers have a form such as {prefix}10, and this is {}",
+            "only plain numbers have a form such as {prefix}10, but this is {}",
             value.dimension
         )));
     }
     let Some(whole) = value.number.whole() else {
         return Err(Error::undefined(format!(
-            "only whole numbers have a form such as {prefix}10, and {} is none; use round, floor or ceil",
+            "only whole numbers have a form such as {prefix}10, but {} is not one; use round, floor or ceil",
             brief(&value.number)
         )));
     };
@@ -228,9 +228,9 @@ mod tests {
             ("0xfff in oct", "0o7777"),
             (
                 "1/3 in hex",
-                "column 8: only whole numbers have a form such as 0x10, and 1/3 is none; use round, floor or ceil",
+                "column 8: only whole numbers have a form such as 0x10, but 1/3 is not one; use round, floor or ceil",
             ),
-            ("3 s in bin", "column 8: only plain numbers have a form such as 0b10, and this is time"),
+            ("3 s in bin", "column 8: only plain numbers have a form such as 0b10, but this is time"),
         ]);
     }
 

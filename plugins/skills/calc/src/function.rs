@@ -150,7 +150,7 @@ impl Function {
             return Ok(value.number);
         }
         Err(Error::units(format!(
-            "{} takes plain numbers, and this is {}; divide it by a unit first, as in (90 min) / (1 h)",
+            "{} takes plain numbers, but this is {}; divide it by a unit first, as in (90 min) / (1 h)",
             self.name(),
             value.dimension
         )))
@@ -161,7 +161,7 @@ impl Function {
         if number.whole().is_some() {
             return Ok(number);
         }
-        Err(Error::undefined(format!("{} takes whole numbers, and {} is none", self.name(), brief(&number))))
+        Err(Error::undefined(format!("{} takes whole numbers, but {} is not one", self.name(), brief(&number))))
     }
 
     /// Reads the second argument of `round` and `sqrt`.
@@ -210,7 +210,7 @@ mod tests {
                 "round(1, 1e30)",
                 "column 1: round takes -1000 to 1000 decimal places, not 1000000000000000000000000000000",
             ),
-            ("round(1, 1/2)", "column 1: round takes whole numbers, and 0.5 is none"),
+            ("round(1, 1/2)", "column 1: round takes whole numbers, but 0.5 is not one"),
         ]);
     }
 
@@ -244,7 +244,7 @@ mod tests {
             ("lcm(4, -6, 10)", "60"),
             ("lcm(0, 5)", "0"),
             ("lcm(0, 0)", "0"),
-            ("gcd(1/2, 3)", "column 1: gcd takes whole numbers, and 0.5 is none"),
+            ("gcd(1/2, 3)", "column 1: gcd takes whole numbers, but 0.5 is not one"),
         ]);
     }
 
@@ -265,7 +265,7 @@ mod tests {
     fn quantities_are_refused_if_their_unit_would_matter() {
         all(&[(
             "2 * floor(90 min)",
-            "column 5: floor takes plain numbers, and this is time; divide it by a unit first, as in (90 min) / (1 h)",
+            "column 5: floor takes plain numbers, but this is time; divide it by a unit first, as in (90 min) / (1 h)",
         )]);
     }
 }

@@ -74,7 +74,7 @@ impl Lexer<'_> {
             if radix != 10 {
                 self.next();
                 self.next();
-                // Takes letters too; otherwise a wrong digit would be parsed as a unit.
+                // Accepts letters too; otherwise a wrong digit would be parsed as a unit.
                 let digits = self.take_while(|c| c.is_ascii_alphanumeric() || c == '_');
                 return Literal::radix(&digits, radix);
             }
@@ -127,7 +127,7 @@ impl Lexer<'_> {
     }
 }
 
-/// Returns the operator of a character, including typographic characters that people paste.
+/// Returns the operator of a character, including typographic characters from pasted text.
 fn sign(c: char) -> Result<char> {
     match c {
         '+' | '-' | '*' | '/' | '%' | '^' | '!' | '(' | ')' | ',' => Ok(c),

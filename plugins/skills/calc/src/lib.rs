@@ -1,6 +1,6 @@
 //! The skill `calc`: exact arithmetic on big numbers and on quantities of data and time.
 //!
-//! One tool, `eval`, takes one expression and returns one line. All values are rational numbers, so nothing is rounded
+//! One tool, `eval`, evaluates one expression and returns one line. All values are rational numbers, so nothing is rounded
 //! unless the expression asks for it; floats and irrational numbers are not supported. Expressions are not trusted:
 //! their length, depth, numbers and work are limited, and an expression over a limit is a clear error.
 //!
@@ -31,7 +31,7 @@ mod unit;
 
 use patchbay_sdk::{Result, skill};
 
-/// What the tool `eval` takes.
+/// The input of the tool `eval`.
 #[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {

@@ -26,7 +26,7 @@ use crate::{
     unit::{self, Measure, Seen},
 };
 
-const PERCENTAGE: &str = "% is the remainder of a division; a percentage is written / 100";
+const PERCENTAGE: &str = "% is the remainder of a division; for a percentage write / 100";
 
 /// Parses a whole expression.
 pub(crate) fn parse(text: &str) -> Result<Program> {
@@ -127,8 +127,8 @@ impl<'a> Parser<'a> {
     /// and the result a remainder, which the author does not mean.
     fn refuse_habits(&self, operation: &Operation) -> Result<()> {
         let message = match (operation, self.peek()) {
-            (Operation::Multiply, Token::Sign('*')) => "a power is written with ^, not with **",
-            (Operation::Divide, Token::Sign('/')) => "a quotient without its rest is written div(a, b)",
+            (Operation::Multiply, Token::Sign('*')) => "write a power with ^, not with **",
+            (Operation::Divide, Token::Sign('/')) => "write a quotient without its remainder as div(a, b)",
             (Operation::Remainder, Token::End | Token::Sign('+' | '*' | '/' | ')' | ',')) => PERCENTAGE,
             (Operation::Remainder, Token::Name(name)) if name == "of" => PERCENTAGE,
             _ => return Ok(()),
@@ -256,7 +256,7 @@ impl<'a> Parser<'a> {
                 Ok(())
             }
             Token::End => {
-                Err(Error::syntax(format!("the parenthesis of column {open} is not closed; add a )")).at(self.column()))
+                Err(Error::syntax(format!("the parenthesis in column {open} is not closed; add a )")).at(self.column()))
             }
             _ => Err(self.leftover()),
         }
@@ -382,7 +382,7 @@ fn unknown(name: &str) -> Error {
     }
     let mut message = format!("'{shown}' is not a unit");
     match unit::alike(name).as_slice() {
-        [] => message += &format!("; there are {}", unit::LIST),
+        [] => message += &format!("; units are {}", unit::LIST),
         [only] => message += &format!("; did you mean {only}?"),
         [first @ .., last] => message += &format!("; did you mean {} or {last}?", first.join(", ")),
     }

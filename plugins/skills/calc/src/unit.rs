@@ -49,7 +49,7 @@ impl Dimension {
 }
 
 fn too_high() -> Error {
-    Error::too_large(format!("units can have powers from -{MAX_UNIT_POWER} to {MAX_UNIT_POWER} only"))
+    Error::too_large(format!("units can only have powers from -{MAX_UNIT_POWER} to {MAX_UNIT_POWER}"))
 }
 
 impl fmt::Display for Dimension {

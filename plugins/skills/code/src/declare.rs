@@ -1,7 +1,7 @@
 //! TypeScript declarations of tools, made from their JSON Schemas.
 //!
 //! Schemas, names and descriptions are written by others: a name is quoted unless it is an identifier, a comment cannot end
-//! early, and the depth, the number and the size of everything are bounded. The same tools give the same text.
+//! early, and the depth, the number and the size of everything are bounded. The same tools always produce the same text.
 
 use std::fmt::Write as _;
 
@@ -166,7 +166,7 @@ fn declaration(tool: &Tool, level: usize) -> String {
     out
 }
 
-/// Writes types within a budget of bytes. Of every list in a schema, a bounded number of entries is read: a reference can
+/// Writes types within a budget of bytes. Only a bounded number of entries is read from each list in a schema, because a reference can
 /// expand the same list many times.
 struct Types {
     left: usize,
@@ -349,12 +349,12 @@ fn literal(value: &Value) -> String {
     }
 }
 
-/// Returns a string literal. JSON's form has every character that could end a line as an escape, except for two.
+/// Returns a string literal. JSON escapes all characters that could end a line, except for two.
 fn quoted(text: &str) -> String {
     Value::from(text).to_string().replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
 }
 
-/// Returns a name as the key of a property: as it is if it is an identifier, otherwise quoted.
+/// Returns a name as the key of a property: unchanged if it is an identifier, otherwise quoted.
 fn key(name: &str) -> String {
     let is_start = |c: char| c.is_ascii_alphabetic() || c == '_' || c == '$';
     let is_word = || name.starts_with(is_start) && name.chars().all(|c| is_start(c) || c.is_ascii_digit());
@@ -365,7 +365,7 @@ fn key(name: &str) -> String {
     }
 }
 
-/// Returns the access to a property.
+/// Returns the code that accesses a property.
 fn member(name: &str) -> String {
     let key = key(name);
     if key.starts_with('"') { format!("[{key}]") } else { format!(".{key}") }

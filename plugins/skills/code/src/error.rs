@@ -37,7 +37,7 @@ impl Thrown {
                 Ok([text, stack, kind, tool]) => Self { text, stack, kind, tool, ..Self::default() },
                 Err(_) => Self::default(),
             },
-            // Nothing is left to describe it with.
+            // There is no memory left to describe it.
             Err(_) => {
                 ctx.catch();
                 Self { text: "InternalError: out of memory".to_owned(), ..Self::default() }
@@ -58,7 +58,7 @@ impl Thrown {
         self.text.starts_with("SyntaxError: return not in a function")
     }
 
-    /// Returns the failure to show. `is_wrapped`: the program stood between [`BEFORE`] and [`AFTER`].
+    /// Returns the failure to show. `is_wrapped`: the program was wrapped in [`BEFORE`] and [`AFTER`].
     pub(crate) fn into_failure(self, is_wrapped: bool, host: &dyn Host) -> Failure {
         let mut message = excerpt(&self.text, MESSAGE);
         for frame in self.stack.lines().filter_map(|line| own_frame(line, is_wrapped)).take(FRAMES) {

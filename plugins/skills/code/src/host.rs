@@ -1,4 +1,4 @@
-//! The program's interface to the host. Tests have a host of their own.
+//! The program's interface to the host. Tests have their own host.
 
 use patchbay_sdk::{
     Result, progress,

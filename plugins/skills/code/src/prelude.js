@@ -18,7 +18,7 @@
     }
   }
 
-  // The error is made where the program calls, so that it has the line and the column.
+  // The error is created where the program calls, so it has the line and the column.
   const pending = (tool, begin) => {
     const error = new ToolError(tool);
     return new Promise((resolve, reject) => {

@@ -18,9 +18,9 @@ use crate::{
     tools::{OWN, PAGE, Queued, Settle, Wanted, requested},
 };
 
-/// Calls of tools that run at once. The host allows as many.
+/// How many calls of tools run at once: as many as the host allows.
 const AT_ONCE: usize = 8;
-/// Tools that one search shows.
+/// How many tools one search shows.
 const FOUND: u32 = 8;
 /// Bytes of logged text in the message of a failure.
 const LOG_OF_FAILURE: usize = 8 << 10;
@@ -29,7 +29,7 @@ const LOG_OF_FAILURE: usize = 8 << 10;
 ///
 /// # Errors
 /// The exception that ended it, with the fate of its calls and its log. The kind comes from a failed tool call, or is
-/// `syntax-error`, `exception`, or `stalled` if the program waits for a promise that nothing settles.
+/// `syntax-error`, `exception`, or `stalled` if the program waits for a promise that never settles.
 pub(crate) fn run(code: &str, input: Option<&serde_json::Value>, host: &Rc<dyn Host>) -> Result<Reply> {
     let engine = Engine::take()?;
     requested(|it| it.host = Some(Rc::clone(host)));
@@ -149,7 +149,7 @@ impl<'js, 'h> Running<'js, 'h> {
                 Err(Thrown { note, ..thrown })
             }
             None => Err(Thrown {
-                text: "the program waits for a promise that nothing settles".to_owned(),
+                text: "the program waits for a promise that never settles".to_owned(),
                 kind: "stalled".to_owned(),
                 ..Thrown::default()
             }),

@@ -277,7 +277,7 @@ fn errors_have_line_and_column() {
             "exception",
             "TypeError: circular reference\n    at code.js:2:",
         ),
-        ("await new Promise(() => {})", "stalled", "the program waits for a promise that nothing settles"),
+        ("await new Promise(() => {})", "stalled", "the program waits for a promise that never settles"),
         ("import('fs')", "exception", "ReferenceError"),
         ("eval('1 +')", "syntax-error", "SyntaxError"),
     ] {

@@ -41,13 +41,13 @@ pub(crate) enum Wanted {
 /// The functions that settle a promise.
 pub(crate) struct Settle {
     pub(crate) resolve: Persistent<Function<'static>>,
-    /// Takes the kind and the message of the error.
+    /// Is called with the kind and the message of the error.
     pub(crate) reject: Persistent<Function<'static>>,
 }
 
-/// Tools that the host is asked for at once.
+/// How many tools are requested from the host at once.
 pub(crate) const PAGE: u32 = 1_000;
-/// Rejected promises that are remembered.
+/// How many rejected promises are remembered.
 const REJECTED: usize = 100;
 
 thread_local! {
@@ -115,7 +115,7 @@ fn queue<'js>(ctx: &Ctx<'js>, request: Wanted, resolve: Function<'js>, reject: F
     requested(|it| it.queue.push_back(Queued { request, promise }));
 }
 
-/// Notes that a promise was rejected that nothing handles, or that something handles such a promise now.
+/// Records that a promise was rejected without a handler, or that such a promise now has a handler.
 pub(crate) fn note_rejection<'js>(ctx: &Ctx<'js>, promise: Value<'js>, reason: Value<'js>, is_handled: bool) {
     let promise = Persistent::save(ctx, promise);
     let reason = Persistent::save(ctx, reason);

@@ -50,7 +50,7 @@ pub(crate) fn all_bytes(path: &str, mut each: impl FnMut(&[u8]) -> ControlFlow<(
 /// Returns whether there is a file at `path`.
 ///
 /// # Errors
-/// Errors of the host, except that there is none.
+/// Errors of the host, except for a missing file.
 pub(crate) fn exists(path: &str) -> Result<bool> {
     match workspace::read(path, 0, 1) {
         Ok(_) => Ok(true),

@@ -31,8 +31,8 @@ pub(crate) fn edit(path: &str, old: &str, new: &str, all: bool) -> Result<String
             return Err(Failure::new(
                 "ambiguous",
                 format!(
-                    "'old' occurs {times} times in '{}', at {}; nothing was written. Give more of the text around the one \
-                     that is meant, or replace all with all: true",
+                    "'old' occurs {times} times in '{}', at {}; nothing was written. Include more of the \
+                     surrounding text, or replace all with all: true",
                     shown(path),
                     at_lines(&lines(&text, &found))
                 ),
@@ -79,8 +79,8 @@ fn visibly_equal(text: &str, old: &str) -> Vec<Range<usize>> {
     bare.match_indices(&old).map(|(at, _)| ends[at] - first..ends[at + old.len() - 1]).collect()
 }
 
-/// Returns `part` with CRLF line ends if all line ends of `text` are CRLF, because a model that
-/// read the text saw only line feeds.
+/// Returns `part` with CRLF line endings if all line endings of `text` are CRLF, because a model that
+/// read the text only saw newlines.
 fn with_line_ends_of(text: &str, part: &str) -> String {
     let crlf = text.contains("\r\n") && text.matches('\n').count() == text.matches("\r\n").count();
     match crlf && !part.contains("\r\n") {
@@ -102,7 +102,7 @@ fn missing(path: &str, text: &str, old: &str) -> Failure {
     let hint = match near.is_empty() {
         true => "It may have been changed: read it again".to_owned(),
         false => format!(
-            "Its first line, without the white space around it, is at {}: read there and give the text to the letter",
+            "Its first line, apart from surrounding white space, is at {}: read that part, and copy the text exactly",
             at_lines(&near)
         ),
     };
@@ -155,8 +155,8 @@ mod tests {
         let message = refused("a\nb a\na\n", "a", "c", false);
         assert_eq!(
             message,
-            "'old' occurs 3 times in 'f', at lines 1, 2 and 3; nothing was written. Give more of the text around the one that is \
-             meant, or replace all with all: true"
+            "'old' occurs 3 times in 'f', at lines 1, 2 and 3; nothing was written. Include more of the surrounding \
+             text, or replace all with all: true"
         );
         let (answer, left) = edited("a\nb a\na\n", "a", "aa", true);
         assert_eq!(
@@ -172,8 +172,8 @@ mod tests {
         let text = "fn a() {\n\tlet x = 1;\n}\n\tlet x = 1; // again\n";
         assert_eq!(
             refused(text, "    let x = 1;\n    y", "z", false),
-            "'old' does not occur in 'f'; nothing was written. Its first line, without the white space around it, is at lines 2 \
-             and 4: read there and give the text to the letter"
+            "'old' does not occur in 'f'; nothing was written. Its first line, apart from surrounding white space, is at lines 2 \
+             and 4: read that part, and copy the text exactly"
         );
         let message = refused(text, "let y", "z", true);
         assert_eq!(
@@ -191,7 +191,7 @@ mod tests {
             (Ok("Replaced 1 occurrence in 'f', at line 1."), "1\r\n2\r\n3\r\nc\r\n")
         );
         assert_eq!(edited("a\r\nb\r\n", "a\r\nb", "x\r\ny", false).1, "x\r\ny\r\n");
-        // Mixed line ends must match exactly.
+        // Mixed line endings must match exactly.
         assert!(refused("a\r\nb\n", "a\nb", "x", false).contains("does not occur"));
         assert_eq!(edited("a\r\nb\n", "a\r\nb", "x\ny", false).1, "x\ny\n");
     }

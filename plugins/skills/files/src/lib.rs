@@ -1,11 +1,11 @@
 //! The skill `files`: tools that read, list, write and edit files of the workspace.
 //!
 //! Made for models: text is returned unchanged and can be passed to `edit` exactly (the host removes invisible
-//! characters, and `edit` passes over them), and every partial answer explains how to continue. Modules:
+//! characters, and `edit` ignores them), and every partial answer explains how to continue. Modules:
 //!
 //! * `contents`: reads files and refuses binary ones,
 //! * `read`, `list`, `find`, `write`, `edit`, `patch`, `moving`: the tools,
-//! * `words`: texts that the answers share.
+//! * `words`: strings that the answers share.
 //!
 //! Not supported: searching in files (see the skill `grep`), files outside the workspace.
 #![deny(missing_docs)]

@@ -11,7 +11,7 @@ use crate::words::shown;
 pub(crate) const PAGE: usize = 500;
 /// Entries of one request: one more than a page, to detect whether there are more.
 const LIMIT: u32 = PAGE as u32 + 1;
-/// The glob if the caller gives none.
+/// The default glob.
 const ALL: &str = "**/*";
 
 pub(crate) fn list(glob: Option<&str>, after: Option<&str>) -> Result<Reply> {

@@ -31,7 +31,7 @@ pub(crate) fn rename(from: &str, to: &str) -> Result<String> {
         return Err(Failure::new("too-large", message));
     }
     if exists(to)? {
-        return Err(Failure::new("exists", format!("'{shown_to}' is there already; nothing was moved")));
+        return Err(Failure::new("exists", format!("'{shown_to}' already exists; nothing was moved")));
     }
     let change = |path: &str, contents| workspace::Change { path: path.to_owned(), contents, extra: Vec::new() };
     workspace::declare(&[change(to, Some(bytes.clone())), change(from, None)])?;
@@ -47,18 +47,18 @@ pub(crate) fn rename(from: &str, to: &str) -> Result<String> {
             }
             Err(left) => {
                 let message = format!(
-                    "Not moved: '{shown_from}' cannot be deleted: {}. Its copy '{shown_to}' is left, since it cannot be deleted \
-                     either: {}",
+                    "Not moved: '{shown_from}' cannot be deleted: {}. Its copy '{shown_to}' remains, because it \
+                     cannot be deleted either: {}",
                     error.message, left.message
                 );
-                // In place of a failure after a denial, the host shows the denial alone.
+                // If a call fails after a denial, the host shows only the denial.
                 let is_denied = error.kind == "denied" || left.kind == "denied";
                 if is_denied { Ok(message) } else { Err(Failure::new(error.kind, message)) }
             }
         };
     }
     let size = count(bytes.len(), "byte");
-    Ok(format!("Moved '{shown_from}' to '{shown_to}': {size}. If it was executable, it is not any more."))
+    Ok(format!("Moved '{shown_from}' to '{shown_to}': {size}. If it was executable, it no longer is."))
 }
 
 #[cfg(test)]
@@ -77,7 +77,7 @@ mod tests {
     fn file_is_moved_with_its_bytes() {
         let host = Host::new().with_file("a", b"\0\xffx");
         let moved = host.run(|| rename("a", "b/c")).map_err(|failure| failure.to_string());
-        assert_eq!(moved.as_deref(), Ok("Moved 'a' to 'b/c': 3 bytes. If it was executable, it is not any more."));
+        assert_eq!(moved.as_deref(), Ok("Moved 'a' to 'b/c': 3 bytes. If it was executable, it no longer is."));
         assert_eq!((host.file("a"), host.file("b/c")), (None, Some(b"\0\xffx".to_vec())));
     }
 
@@ -85,7 +85,7 @@ mod tests {
     fn existing_file_is_not_replaced_by_a_move() {
         let host = Host::new().with_file("a", "1").with_file("b", "2");
         let failure = host.run(|| rename("a", "b")).unwrap_err();
-        assert_eq!((failure.kind(), failure.message()), ("exists", "'b' is there already; nothing was moved"));
+        assert_eq!((failure.kind(), failure.message()), ("exists", "'b' already exists; nothing was moved"));
         assert_eq!((host.file("a"), host.file("b")), (Some(b"1".to_vec()), Some(b"2".to_vec())));
         assert!(host.run(|| rename("a", "a")).unwrap_err().message().contains("are the same"));
         assert_eq!(host.run(|| rename("none", "c")).unwrap_err().kind(), "not-found");
@@ -116,8 +116,8 @@ mod tests {
         assert_eq!((host.file("a"), host.file("b")), (Some(b"x".to_vec()), None));
         let host = refusing(&["a", "b"]);
         let told = host.run(|| rename("a", "b")).map_err(|failure| failure.to_string());
-        let words = "Not moved: 'a' cannot be deleted: simulated denied. Its copy 'b' is left, since it cannot be deleted either: \
-                     simulated denied";
+        let words = "Not moved: 'a' cannot be deleted: simulated denied. Its copy 'b' remains, because it cannot be \
+            deleted either: simulated denied";
         assert_eq!(told.as_deref(), Ok(words));
     }
 

@@ -3,7 +3,7 @@
 //! between, they stay.
 //!
 //! * `parse`: the parts of the diff,
-//! * `fit`: where they stand in a file.
+//! * `fit`: where they apply in a file.
 
 mod fit;
 mod parse;
@@ -105,7 +105,7 @@ fn undone(file: &Prepared<'_>, error: &workspace::Error, done: &[&Prepared<'_>])
     if !left.is_empty() {
         let left = left.join("\n");
         let message =
-            format!("Applied in part: '{path}' cannot be changed: {}\nThese changes are left:\n{left}", error.message);
+            format!("Applied in part: '{path}' cannot be changed: {}\nThese changes remain:\n{left}", error.message);
         return if is_denied { Ok(message) } else { Err(Failure::new(&*error.kind, message)) };
     }
     let message = match done {
@@ -120,7 +120,7 @@ fn prepare<'a>(file: &FilePatch<'a>) -> Result<Prepared<'a>> {
     let path = shown(file.path);
     let old = match file.change {
         Change::Create if exists(file.path)? => {
-            let message = format!("'{path}' is there already, but the patch creates it; nothing was written");
+            let message = format!("'{path}' already exists, but the patch creates it; nothing was written");
             return Err(Failure::new("exists", message));
         }
         Change::Create => String::new(),
@@ -243,7 +243,8 @@ mod tests {
                 _ => Reaction::Proceed,
             });
             let told = format!(
-                "Applied in part: 'e' cannot be changed: simulated {write}\nThese changes are left:\nCreated 'd/y': 1 line. It \
+                "Applied in part: 'e' cannot be changed: simulated {write}\nThese changes remain:\nCreated 'd/y': 1 \
+                 line. It \
                  cannot be undone: simulated {delete}"
             );
             let expected = if is_failure { Err(format!("{write}: {told}")) } else { Ok(told) };

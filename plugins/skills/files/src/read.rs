@@ -63,7 +63,7 @@ pub(crate) fn read_many(paths: &[String], numbers: bool) -> Result<Reply> {
         if room == 0 {
             let left: Vec<String> = paths[index..].iter().map(|path| format!("'{}'", shown(path))).collect();
             let note = format!(
-                "[Left out, since {MAX_BYTES} bytes were shown: {}. Read them by another call.]",
+                "[Left out, because {MAX_BYTES} bytes were shown: {}. Read them with another call.]",
                 left.join(", ")
             );
             return Ok(reply.with(Content::Text(note)));
@@ -118,7 +118,7 @@ struct Window {
 
 /// Bytes before the offset that show whether it is within a character.
 const BEFORE: u64 = 3;
-/// Bytes whose line feeds are counted together.
+/// Bytes whose newlines are counted together.
 const BLOCK: usize = 256;
 
 impl Window {
@@ -217,7 +217,7 @@ impl Window {
                     ),
                 ),
                 false => Failure::invalid(format!(
-                    "'{path}' has {}, so that there is no line {first}",
+                    "'{path}' has {}, so line {first} does not exist",
                     count(total as usize, "line")
                 )),
             });
@@ -235,7 +235,7 @@ impl Window {
                     ),
                 ),
                 false => Failure::invalid(format!(
-                    "line {first} of '{path}' has {}, so that 'offset' cannot be {offset}",
+                    "line {first} of '{path}' has {}, so 'offset' cannot be {offset}",
                     count(bytes as usize, "byte")
                 )),
             });
@@ -273,8 +273,8 @@ impl Window {
     }
 }
 
-/// Splits `bytes` after `lines` line feeds, at least one, or at their end if there are fewer. Returns the first part, its number of
-/// line feeds, and the rest.
+/// Splits `bytes` after `lines` newlines, at least one, or at their end if there are fewer. Returns the first part, its number of
+/// newlines, and the rest.
 fn split_lines(bytes: &[u8], lines: u64) -> (&[u8], u64, &[u8]) {
     let mut count = 0;
     for (index, block) in bytes.chunks(BLOCK).enumerate() {
@@ -293,7 +293,7 @@ fn split_lines(bytes: &[u8], lines: u64) -> (&[u8], u64, &[u8]) {
     (bytes, count, &[])
 }
 
-/// Counts the line feeds, eight bytes at a time: without vector instructions, one after another takes several times as long.
+/// Counts the newlines, eight bytes at a time: without vector instructions, one after another takes several times as long.
 fn feeds(bytes: &[u8]) -> u64 {
     const LOW: u64 = u64::from_ne_bytes([0x7f; 8]);
     let (words, rest) = bytes.as_chunks::<8>();
@@ -444,17 +444,17 @@ mod tests {
             "{}",
             &shown[1][..99]
         );
-        assert_eq!(shown[2], "[Left out, since 65536 bytes were shown: 'c'. Read them by another call.]");
+        assert_eq!(shown[2], "[Left out, because 65536 bytes were shown: 'c'. Read them with another call.]");
     }
 
     #[test]
     fn lines_beyond_the_end_are_reported() {
         let (kind, message) = refused(&one("a\nb\n"), Some(3), None);
-        assert_eq!((&*kind, &*message), ("invalid-input", "'f' has 2 lines, so that there is no line 3"));
+        assert_eq!((&*kind, &*message), ("invalid-input", "'f' has 2 lines, so line 3 does not exist"));
         let (_, message) = refused(&one("a"), Some(u64::MAX), None);
-        assert_eq!(message, "'f' has 1 line, so that there is no line 18446744073709551615");
+        assert_eq!(message, "'f' has 1 line, so line 18446744073709551615 does not exist");
         let (_, message) = refused(&one(""), Some(2), None);
-        assert_eq!(message, "'f' has 0 lines, so that there is no line 2");
+        assert_eq!(message, "'f' has 0 lines, so line 2 does not exist");
         for (first, lines) in [(0, 1), (1, 0), (1, MAX_LINES + 1)] {
             let (kind, message) = refused(&one("a"), Some(first), Some(lines));
             assert_eq!(kind, "invalid-input");
@@ -550,8 +550,8 @@ mod tests {
             assert_eq!(page(1, offset, 9), found("\u{1f642}bc\nde\n", "[Lines 1 to 2 of 2, from offset 1.]"));
         }
         let error = |text: &str| Err(text.to_owned());
-        assert_eq!(page(1, 8, 1), error("invalid-input: line 1 of 'f' has 8 bytes, so that 'offset' cannot be 8"));
-        assert_eq!(page(3, 1, 1), error("invalid-input: 'f' has 2 lines, so that there is no line 3"));
+        assert_eq!(page(1, 8, 1), error("invalid-input: line 1 of 'f' has 8 bytes, so 'offset' cannot be 8"));
+        assert_eq!(page(3, 1, 1), error("invalid-input: 'f' has 2 lines, so line 3 does not exist"));
         let numbered = texts(&file, || read("f", LineRange { first: 1, offset: 3, lines: 2 }, true));
         assert_eq!(numbered, ["1\t\u{1f642}bc\n2\tde\n", "[Lines 1 to 2 of 2, from offset 1.]"]);
         // Bytes that are not UTF-8 are not skipped.
@@ -577,7 +577,7 @@ mod tests {
         );
     }
 
-    /// The total of lines is not worth the reading of a large file.
+    /// The total number of lines is not worth reading a large file.
     #[test]
     fn reading_stops_soon_after_a_complete_page() {
         let reads = |host: &Host| host.calls().len();

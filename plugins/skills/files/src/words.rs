@@ -1,11 +1,11 @@
-//! Texts that the answers of the tools share.
+//! Strings that the answers of the tools share.
 
 /// The most characters of a quoted text in a message.
 const MOST: usize = 200;
 /// The most line numbers in a message.
 const MOST_LINES: usize = 10;
 
-/// Shortens a text for a quotation.
+/// Shortens a string for quoting.
 pub(crate) fn shown(text: &str) -> String {
     match text.char_indices().nth(MOST) {
         Some((cut, _)) => format!("{}…", &text[..cut]),
@@ -19,7 +19,7 @@ pub(crate) fn visible(text: &str) -> impl Iterator<Item = (usize, char)> {
     text.char_indices().filter(|(_, c)| !is_invisible(*c))
 }
 
-/// Line ends and tabs are visible.
+/// Newlines and tabs are visible.
 fn is_invisible(c: char) -> bool {
     (c.is_control() && !matches!(c, '\t' | '\n' | '\r'))
         || matches!(c,

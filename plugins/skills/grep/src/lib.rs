@@ -1,6 +1,6 @@
 //! The skill `grep`: searches the files of the workspace with regular expressions.
 //!
-//! The host walks and matches, in one call and in parallel, within limits of its own. The steps of a search:
+//! The host walks and matches, in one call and in parallel, within its own limits. The steps of a search:
 //!
 //! 1. `line` parses the line of the user.
 //! 2. `search` passes the query to the host.
@@ -52,7 +52,7 @@ pub struct Search {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Line {
-    /// `[-i] [-F] [-C N] PATTERN [GLOB]`; what has spaces must be in quotes.
+    /// `[-i] [-F] [-C N] PATTERN [GLOB]`; arguments with spaces must be in quotes.
     line: String,
 }
 
@@ -65,7 +65,7 @@ skill! {
         search::run(&Query::of_tool(&input)?)
     }
 
-    /// The same for a line that a person typed. Models use `search`.
+    /// The same for a line that a user typed. Models use `search`.
     #[extra("read-only" = "true", "kind" = "search", "deferred" = "true")]
     fn run(input: Line) -> Result<String> {
         search::run(&Query::of_person(&line::read(&input.line)?)?)

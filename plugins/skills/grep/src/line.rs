@@ -52,7 +52,7 @@ fn option(text: &str) -> Result<Option<(Flag, &str)>> {
         _ => {
             let Some(number) = name.strip_prefix('C') else {
                 return Err(Failure::invalid(format!(
-                    "there is no option '{}'; {USAGE}. A pattern that begins with '-' follows '--'",
+                    "unknown option '{}'; {USAGE}. A pattern that begins with '-' follows '--'",
                     clip(word)
                 )));
             };
@@ -83,14 +83,14 @@ fn word(text: &str) -> Result<Option<(&str, &str)>> {
     let Some(end) = end else {
         let other = if quote == '"' { '\'' } else { '"' };
         return Err(Failure::invalid(format!(
-            "the quote in '{}' does not end; to search for the quote itself, write {other}{quote}{other}",
+            "the quote in '{}' is not closed; to search for the quote itself, write {other}{quote}{other}",
             clip(text)
         )));
     };
     Ok(Some((&inner[..end], inner[end + 1..].trim_start())))
 }
 
-/// Shortens a text for a quotation.
+/// Shortens a string for quoting.
 pub(crate) fn clip(text: &str) -> String {
     match text.char_indices().nth(100) {
         Some((cut, _)) => format!("{}…", &text[..cut]),
@@ -149,13 +149,13 @@ mod tests {
             refused("fn main () x").starts_with("'() x' is unexpected: a pattern with spaces must be in quotes; write")
         );
         let message = refused("-w x");
-        assert!(message.starts_with("there is no option '-w'; write [-i]"), "{message}");
+        assert!(message.starts_with("unknown option '-w'; write [-i]"), "{message}");
         assert!(message.ends_with("A pattern that begins with '-' follows '--'"), "{message}");
         assert_eq!(refused("-C x y"), "-C takes a number of lines, as in -C 2, not 'x'");
         assert_eq!(refused("-C -1 y"), "-C takes a number of lines, as in -C 2, not '-1'");
         assert_eq!(
             refused("\"two words"),
-            "the quote in '\"two words' does not end; to search for the quote itself, write '\"'"
+            "the quote in '\"two words' is not closed; to search for the quote itself, write '\"'"
         );
         let long = "x ".repeat(100_000);
         assert!(refused(&long).len() < 300);

@@ -116,7 +116,7 @@ fn answer(query: &Query, results: &TextResults) -> String {
     }
     if !results.skipped.is_empty() {
         let skipped: Vec<String> = results.skipped.iter().map(passed_over).collect();
-        notes.push(format!("Files passed over: {}.", skipped.join(", ")));
+        notes.push(format!("Files skipped: {}.", skipped.join(", ")));
     }
     // An answer that consists of one sentence needs no brackets.
     match (hits, &notes[..]) {
@@ -162,12 +162,12 @@ fn stopped(query: &Query, results: &TextResults, next: &Position) -> String {
     let last = clip(&next.path);
     let go_on = match query.caller {
         Caller::Tool => format!("To go on: search with after '{last}'; or narrow the glob."),
-        Caller::Person => "To search the rest, give a glob for it.".to_owned(),
+        Caller::Person => "To search the rest, use a glob for it.".to_owned(),
     };
     format!("Stopped after {} files and {} bytes, at '{last}'. {go_on}", results.searched, results.bytes)
 }
 
-/// Returns how many files were passed over for one reason, with the names of some.
+/// Returns how many files were skipped for one reason, with the names of some.
 fn passed_over(Skipped { reason, count, paths }: &Skipped) -> String {
     let reason = match reason.as_str() {
         "binary" => return format!("{count} binary"),

@@ -23,7 +23,7 @@ pub(crate) struct Expression<'a> {
 impl<'a> Expression<'a> {
     pub(crate) fn compile(text: &'a str) -> Result<Self> {
         if text.trim().is_empty() {
-            return Err(Failure::invalid("the expression is empty; @ gives the whole document"));
+            return Err(Failure::invalid("the expression is empty; @ is the whole document"));
         }
         if text.len() > MAX_BYTES {
             return Err(Failure::invalid(format!(

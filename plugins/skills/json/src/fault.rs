@@ -31,7 +31,7 @@ pub(crate) fn running(expression: &str, error: &JmespathError) -> Failure {
     Failure::invalid(format!("the expression '{}' fails at column {column}: {reason}", clip(expression, 100)))
 }
 
-/// Shortens a text for a quotation.
+/// Shortens a string for quoting.
 pub(crate) fn clip(text: &str, most: usize) -> String {
     let mut chars = text.chars();
     let mut clipped: String = chars.by_ref().take(most).collect();
@@ -54,7 +54,7 @@ fn reason(reason: &ErrorReason) -> String {
             | RuntimeError::NotEnoughArguments { expected, actual } => {
                 format!("a function takes {expected} arguments, not {actual}")
             }
-            RuntimeError::UnknownFunction(name) => format!("there is no function '{name}'"),
+            RuntimeError::UnknownFunction(name) => format!("unknown function '{name}'"),
             RuntimeError::InvalidType { expected, actual, position } => {
                 format!("argument {} must be {expected}, not {actual}", position + 1)
             }

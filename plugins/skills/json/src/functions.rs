@@ -167,7 +167,7 @@ fn join(glue: &str, items: &[Rcvar]) -> Answer {
         .map(|item| item.len())
         .fold(glue.len().saturating_mul(items.len().saturating_sub(1)), usize::saturating_add);
     if length > MAX_TEXT {
-        return Err(format!("join makes a string of more than {MAX_TEXT} bytes of text"));
+        return Err(format!("join creates a string of more than {MAX_TEXT} bytes"));
     }
     Ok(Variable::String(items.join(glue)))
 }

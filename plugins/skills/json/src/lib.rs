@@ -9,7 +9,7 @@
 //!    parsed tree and inserts the counters of `meter`, `functions` has the functions that replace the library's.
 //!
 //! Without `meter`, `tree` and `nesting`, measured on 2026-11-22, the sandbox ends the same hostile expressions, but as
-//! exhausted memory or an exhausted stack, which says nothing about the expression. With them the error names the limit
+//! exhausted memory or an exhausted stack, which reveals nothing about the expression. With them the error names the limit
 //! and what to do; the component is 4 % larger. So they stay.
 //!
 //! `fault` converts the library's errors into messages. Not supported: changing a document in place, reading a file.
@@ -59,7 +59,7 @@ skill! {
         Expression::compile(&input.expression)?.search(&input.document)
     }
 
-    /// The same for a line that a person typed. Models use `query`.
+    /// The same for a line that a user typed. Models use `query`.
     #[extra("read-only" = "true", "deferred" = "true")]
     fn run(input: Line) -> Result<Reply> {
         let (expression, document) = line::split(&input.line)?;

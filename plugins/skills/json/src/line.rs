@@ -18,7 +18,7 @@ pub(crate) const EXAMPLE: &str = r#"people[0].name {"people": [{"name": "Ada"}]}
 /// White space of both JSON and JMESPath.
 const SPACE: [char; 4] = [' ', '\t', '\n', '\r'];
 
-/// The most splits to try. Expressions that people type have fewer spaces.
+/// The most splits to try. Typed expressions have fewer spaces.
 const MAX_SPLITS: usize = 256;
 /// The most bytes to parse only for a better error message.
 const MAX_GUESSED: usize = 4 << 20;
@@ -99,7 +99,7 @@ fn guess(line: &str) -> Failure {
 fn expression_is_wrong(head: &str) -> Failure {
     match Expression::compile(head) {
         Err(failure) => refused(failure.message()),
-        Ok(_) => refused(&format!("where the expression '{}' ends is not clear", clip(head, 60))),
+        Ok(_) => refused(&format!("it is not clear where the expression '{}' ends", clip(head, 60))),
     }
 }
 
@@ -109,7 +109,7 @@ fn is_json(text: &str) -> bool {
 }
 
 fn refused(what: &str) -> Failure {
-    Failure::invalid(format!("{what}. Give an expression, a space and a JSON document, as in: {EXAMPLE}"))
+    Failure::invalid(format!("{what}. Write an expression, a space and a JSON document, as in: {EXAMPLE}"))
 }
 
 #[cfg(test)]
@@ -154,7 +154,7 @@ mod tests {
         let expression = refusal(r#"people[0.name {"people": []}"#);
         assert!(expression.starts_with("the expression 'people[0.name' does not parse at column 9"), "{expression}");
         assert!(refusal("a ~ b {}").starts_with("the expression 'a ~ b' does not parse at column 3"));
-        assert!(refusal("nope(@) {}").starts_with("there is no function 'nope'"));
+        assert!(refusal("nope(@) {}").starts_with("unknown function 'nope'"));
     }
 
     #[test]

@@ -117,10 +117,10 @@ impl Size {
     fn add(&mut self, value: &Variable, depth: usize) -> Result<(), String> {
         self.values += 1;
         if self.values > MAX_VALUES {
-            return Err(format!("it makes a value of more than {MAX_VALUES} values"));
+            return Err(format!("it creates a value of more than {MAX_VALUES} values"));
         }
         if depth == MAX_DEPTH && matches!(value, Variable::Array(_) | Variable::Object(_)) {
-            return Err(format!("it makes a value that is nested deeper than {MAX_DEPTH} levels"));
+            return Err(format!("it creates a value that is nested deeper than {MAX_DEPTH} levels"));
         }
         match value {
             Variable::String(text) => self.add_text(text),
@@ -136,7 +136,7 @@ impl Size {
     fn add_text(&mut self, text: &str) -> Result<(), String> {
         self.text += text.len();
         if self.text > MAX_TEXT {
-            return Err(format!("it makes a value with more than {MAX_TEXT} bytes of text"));
+            return Err(format!("it creates a value with more than {MAX_TEXT} bytes of text"));
         }
         Ok(())
     }

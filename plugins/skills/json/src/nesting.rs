@@ -3,7 +3,7 @@
 //! The library parses, runs and drops a tree by unlimited recursion, and a chain such as `a.b.c` nests as deep as
 //! brackets. So the depth is computed from the text first, without recursion.
 
-/// The most operators on one path of the tree: several times more than people write, and a quarter of the number that
+/// The most operators on one path of the tree: several times more than in real expressions, and a quarter of the number that
 /// the 512 KiB stack of a component can hold.
 pub(crate) const MAX_NESTING: usize = 128;
 

@@ -23,7 +23,7 @@ fn node(ast: Ast) -> Result<Ast> {
         leaf @ (Ast::Identity { .. } | Ast::Field { .. } | Ast::Index { .. } | Ast::Literal { .. }) => leaf,
         Ast::Expref { offset, .. } => {
             return Err(Failure::invalid(format!(
-                "'&' at column {} has no place there; only {} take a reference, as in sort_by(@, &name)",
+                "'&' at column {} is not allowed there; only {} accept a reference, as in sort_by(@, &name)",
                 offset + 1,
                 functions::TAKE_REFERENCE.join(", ")
             )));
@@ -66,7 +66,7 @@ fn node(ast: Ast) -> Result<Ast> {
         Ast::Function { offset, name, args } => {
             if !functions::NAMES.contains(&name.as_str()) {
                 return Err(Failure::invalid(format!(
-                    "there is no function '{}'; there are {}",
+                    "unknown function '{}'; known are {}",
                     fault::clip(&name, 60),
                     functions::NAMES.join(", ")
                 )));
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn unknown_function_error_lists_all_functions() {
         let refusal = refusal("a || lenght(@)", "[]");
-        assert!(refusal.contains("there is no function 'lenght'; there are abs, avg, "), "{refusal}");
+        assert!(refusal.contains("unknown function 'lenght'; there are abs, avg, "), "{refusal}");
     }
 
     #[test]
@@ -185,7 +185,7 @@ mod tests {
     fn references_are_only_allowed_as_arguments() {
         assert_eq!(result("sort_by(@, &a)[0].a", r#"[{"a":2},{"a":1}]"#), "1");
         for expression in ["&a", "[&a]", "a.&b", "to_string(&a)", "type(&a)", "sort_by(@, [&a])", "&a == &a"] {
-            assert!(refusal(expression, "[]").contains("only map, max_by, min_by, sort_by take a reference"));
+            assert!(refusal(expression, "[]").contains("only map, max_by, min_by, sort_by accept a reference"));
         }
     }
 

@@ -92,7 +92,7 @@ skill! {
         notes::delete(input.number)
     }
 
-    /// The same for a line that a person typed. Models use `add`, `list`, `search` and `delete`.
+    /// The same for a line that a user typed. Models use `add`, `list`, `search` and `delete`.
     #[extra("deferred" = "true")]
     fn run(input: Line) -> Result<String> {
         line::run(&input.line)

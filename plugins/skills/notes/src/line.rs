@@ -18,10 +18,9 @@ pub(crate) fn run(line: &str) -> Result<String> {
         "add" => notes::add(rest),
         "list" => match after(rest)? {
             (after, "") => notes::list(after, Caller::Person),
-            (_, more) => Err(Failure::invalid(format!(
-                "list takes nothing, not '{}'; to find notes, search WORDS",
-                first_line(more)
-            ))),
+            (_, more) => {
+                Err(Failure::invalid(format!("list accepts no '{}'; to find notes: search WORDS", first_line(more))))
+            }
         },
         "search" => {
             let (after, words) = after(rest)?;
@@ -34,7 +33,7 @@ pub(crate) fn run(line: &str) -> Result<String> {
                 first_line(rest)
             ))),
         },
-        _ => Err(Failure::invalid(format!("there is no '{}'; {USAGE}", first_line(word)))),
+        _ => Err(Failure::invalid(format!("unknown command '{}'; {USAGE}", first_line(word)))),
     }
 }
 
@@ -90,10 +89,10 @@ mod tests {
         let host = Host::new();
         for (line, message) in [
             ("", "nothing to do; write add TEXT, list, search WORDS or delete NUMBER"),
-            ("milk", "there is no 'milk'; write add TEXT, list, search WORDS or delete NUMBER"),
-            ("Add milk", "there is no 'Add'; write add TEXT, list, search WORDS or delete NUMBER"),
+            ("milk", "unknown command 'milk'; write add TEXT, list, search WORDS or delete NUMBER"),
+            ("Add milk", "unknown command 'Add'; write add TEXT, list, search WORDS or delete NUMBER"),
             ("add", "a note cannot be empty; say what to keep"),
-            ("list all", "list takes nothing, not 'all'; to find notes, search WORDS"),
+            ("list all", "list accepts no 'all'; to find notes: search WORDS"),
             ("list >x", "'>x' is not the number of a note; write it as in >50"),
             ("search", "a search needs at least one word; to see all notes, list them"),
             ("delete", "delete takes the number of a note, as in delete 3, not ''"),

@@ -174,7 +174,7 @@ fn last(value: &[u8]) -> Result<u64> {
         let value = String::from_utf8_lossy(&value[..value.len().min(20)]).into_owned();
         Failure::new(
             "failed",
-            format!("the entry '{LAST}' of this skill's store is '{value}', not a number; mend it first"),
+            format!("the entry '{LAST}' of this skill's store is '{value}', not a number; fix it first"),
         )
     })
 }

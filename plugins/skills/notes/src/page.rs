@@ -8,7 +8,7 @@ const WIDTH: usize = 72;
 pub(crate) enum Caller {
     /// A program, which can pass `after`.
     Tool,
-    /// A person, who types a line.
+    /// A user, who types a line.
     Person,
 }
 

@@ -10,18 +10,21 @@ const MOST: usize = 200;
 pub(crate) fn read(written: &str) -> Result<Url> {
     let written = written.trim();
     if written.is_empty() {
-        return Err(Failure::invalid("the address is empty; give one such as https://example.com/page"));
+        return Err(Failure::invalid("the address is empty; use one such as https://example.com/page"));
     }
     let url = match written.contains("://") {
         true => Url::parse(written),
         false => Url::parse(&format!("https://{written}")),
     };
     let wrong = |why: &str| {
-        Failure::invalid(format!("'{}' is no address: {why}; give one such as https://example.com/page", clip(written)))
+        Failure::invalid(format!(
+            "'{}' is not an address: {why}; use one such as https://example.com/page",
+            clip(written)
+        ))
     };
     // The URL parser would silently drop or encode white space, but it usually separates a second address.
     if written.contains(char::is_whitespace) {
-        return Err(wrong("there is white space in it"));
+        return Err(wrong("it contains white space"));
     }
     checked(url.map_err(|error| wrong(&error.to_string()))?).map_err(|scheme| wrong(&scheme))
 }
@@ -29,7 +32,10 @@ pub(crate) fn read(written: &str) -> Result<Url> {
 /// Returns the address to which the response of `from` redirects.
 pub(crate) fn redirected(from: &Url, location: &str) -> Result<Url> {
     let wrong = |why: &str| {
-        Failure::new("bad-redirect", format!("{from} redirects to '{}', which is no address: {why}", clip(location)))
+        Failure::new(
+            "bad-redirect",
+            format!("{from} redirects to '{}', which is not an address: {why}", clip(location)),
+        )
     };
     let url = from.join(location.trim()).map_err(|error| wrong(&error.to_string()))?;
     checked(url).map_err(|scheme| wrong(&scheme))
@@ -49,7 +55,7 @@ fn checked(mut url: Url) -> Result<Url, String> {
     }
 }
 
-/// Shortens a text for a quotation.
+/// Shortens a string for quoting.
 pub(crate) fn clip(text: &str) -> String {
     match text.char_indices().nth(MOST) {
         Some((cut, _)) => format!("{}…", &text[..cut]),
@@ -78,13 +84,14 @@ mod tests {
     #[test]
     fn invalid_addresses_are_reported() {
         let refused = |written: &str| read(written).expect_err("a refusal").to_string();
-        assert_eq!(refused(" "), "the address is empty; give one such as https://example.com/page");
+        assert_eq!(refused(" "), "the address is empty; use one such as https://example.com/page");
         assert_eq!(
             refused("ftp://example.com"),
-            "'ftp://example.com' is no address: its scheme is 'ftp', not https; give one such as https://example.com/page"
+            "'ftp://example.com' is not an address: its scheme is 'ftp', not https; use one such as \
+             https://example.com/page"
         );
-        assert!(refused("a b").contains("there is white space in it"));
-        assert!(refused("https://").contains("'https://' is no address: empty host"), "{}", refused("https://"));
+        assert!(refused("a b").contains("it contains white space"));
+        assert!(refused("https://").contains("'https://' is not an address: empty host"), "{}", refused("https://"));
         assert!(refused("me:secret@example.com").contains("it contains a user name or a password"));
         assert!(refused("mailto:me@example.com").contains("is no address"));
         assert!(refused(&"[".repeat(100_000)).len() < 500);
@@ -99,7 +106,8 @@ mod tests {
         assert_eq!(to("http://example.com/").as_deref(), Ok("http://example.com/"));
         assert_eq!(
             to("javascript:alert(1)").expect_err("a refusal"),
-            "https://example.com/a/b?c redirects to 'javascript:alert(1)', which is no address: its scheme is 'javascript', not https"
+            "https://example.com/a/b?c redirects to 'javascript:alert(1)', which is not an address: its scheme is \
+             'javascript', not https"
         );
     }
 }

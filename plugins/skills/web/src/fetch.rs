@@ -62,7 +62,7 @@ fn answer(url: &Url, response: Response) -> Result<View> {
     let (status, bytes) = (response.status, response.body.len());
     let is_ok = (200..300).contains(&status);
     let view = if bytes == 0 {
-        View::new(url).with_note("The answer is empty.")
+        View::new(url).with_note("The response is empty.")
     } else if media == Media::Other {
         let kind = if content_type.essence.is_empty() { "no text" } else { &content_type.essence };
         View::new(url).with_note(&format!("This is {kind}, {bytes} bytes, which cannot be shown as text."))
@@ -80,7 +80,7 @@ fn answer(url: &Url, response: Response) -> Result<View> {
             let begin: String = view.text().chars().take(MOST_OF_REFUSAL).collect();
             let begin = begin.split_whitespace().collect::<Vec<_>>().join(" ");
             let said = if begin.is_empty() { String::new() } else { format!(": {begin}") };
-            Err(Failure::new("http-status", format!("{url} answered {status}{}{said}", reason(status))))
+            Err(Failure::new("http-status", format!("{url} responded with {status}{}{said}", reason(status))))
         }
     }
 }
@@ -121,10 +121,10 @@ fn reason(status: u16) -> &'static str {
         401 => " (sign in first)",
         403 => " (forbidden)",
         404 => " (not found)",
-        405 => " (not to be fetched)",
+        405 => " (method not allowed)",
         410 => " (gone)",
         429 => " (too many requests; wait before the next)",
-        451 => " (kept back for legal reasons)",
+        451 => " (withheld for legal reasons)",
         500..=599 => " (the server failed; try again later)",
         _ => "",
     }

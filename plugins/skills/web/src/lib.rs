@@ -52,7 +52,7 @@ skill! {
     fn fetch(input: Fetch) -> Result<String> {
         let most = input.max_chars.unwrap_or(USUAL);
         if most == 0 || most > MAX_CHARS {
-            return Err(Failure::invalid(format!("'max_chars' goes from 1 to {MAX_CHARS}; this is {most}")));
+            return Err(Failure::invalid(format!("'max_chars' must be from 1 to {MAX_CHARS}; this is {most}")));
         }
         fetch::fetch(&input.url, input.from, most)
     }

@@ -95,7 +95,7 @@ pub(crate) fn text(body: Vec<u8>, content_type: &ContentType, media: Media) -> R
 
 fn unknown(label: &str) -> Failure {
     let label: String = label.chars().take(MOST).collect();
-    Failure::new("not-text", format!("the page is in the charset '{label}', which cannot be read, and it is no UTF-8"))
+    Failure::new("not-text", format!("the page is in the charset '{label}', which cannot be read, and it is not UTF-8"))
 }
 
 /// Returns the charset from a `meta` element near the beginning of a page.
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn unknown_charset_is_an_error_only_if_it_matters() {
         assert_eq!(decoded("text/plain; charset=none", "é".as_bytes()), "é");
-        let words = "the page is in the charset 'x-none', which cannot be read, and it is no UTF-8";
+        let words = "the page is in the charset 'x-none', which cannot be read, and it is not UTF-8";
         assert_eq!(decoded("text/plain; charset=x-none", b"\xe9"), words);
         assert!(decoded("text/plain; charset=iso-2022-kr", b"\xe9").contains("'iso-2022-kr', which cannot be read"));
     }

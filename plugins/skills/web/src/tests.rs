@@ -28,6 +28,6 @@ fn length_out_of_range_is_refused_before_fetching() {
     for most in [0, MAX_CHARS + 1] {
         let input = Fetch { url: "https://example.com".to_owned(), max_chars: Some(most), from: 0 };
         let failure = fetch(input).expect_err("a refusal");
-        assert_eq!(failure.message(), format!("'max_chars' goes from 1 to 100000; this is {most}"));
+        assert_eq!(failure.message(), format!("'max_chars' must be from 1 to 100000; this is {most}"));
     }
 }

@@ -37,14 +37,12 @@ impl View {
     pub(crate) fn page(&self, from: usize, most: usize) -> Result<String> {
         let total = self.text.chars().count();
         if from > 0 && from >= total {
-            return Err(Failure::invalid(format!(
-                "the text has {total} characters, so that none is left after {from}"
-            )));
+            return Err(Failure::invalid(format!("the text has {total} characters, so none are left after {from}")));
         }
         let start = offset(&self.text, from);
         let rest = &self.text[start..];
         let page = &rest[..offset(rest, most)];
-        // Prefer to end at a line end, if little text is lost.
+        // Prefer to end at a newline, if little text is lost.
         let page = match page.rfind('\n').filter(|end| page.len() < rest.len() && *end > page.len() / 4 * 3) {
             Some(end) => &page[..=end],
             None => page,
@@ -104,7 +102,7 @@ mod tests {
         let last = view(&text).page(20, 10).expect("a page");
         assert!(last.ends_with("\n\nééééé\n\n[Characters 21 to 25 of 25.]"), "{last}");
         let failure = view(&text).page(25, 10).expect_err("the end");
-        assert_eq!(failure.message(), "the text has 25 characters, so that none is left after 25");
+        assert_eq!(failure.message(), "the text has 25 characters, so none are left after 25");
     }
 
     #[test]

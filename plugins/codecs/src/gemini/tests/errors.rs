@@ -109,7 +109,7 @@ fn refusals_without_a_message_have_one() {
         ["", "<html>Bad Gateway</html>", "{}", "[]", "null", r#"{"error": "no"}"#, r#"{"error": {"code": "x"}}"#]
     {
         let failed = refusal(502, &[], body);
-        assert_eq!(failed.message, "the server answered with status 502 and no explanation", "{body}");
+        assert_eq!(failed.message, "the server responded with status 502 and no explanation", "{body}");
         assert_eq!((failed.kind.as_str(), failed.code, failed.retry), ("server", None, Retry::Backoff));
     }
     let json = Pair { name: "content-type".to_owned(), value: "application/json".to_owned() };

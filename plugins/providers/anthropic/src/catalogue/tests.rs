@@ -17,7 +17,7 @@ fn pages_become_facts() {
     assert_eq!(played.end, Some(("complete".to_owned(), None)));
     let [(newer, opus), (_, sonnet), (dated, old)] = &played.models[..] else { panic!("{played:?}") };
     assert_eq!((newer.as_str(), dated.as_str()), ("claude-opus-7", "claude-sonnet-4-5-20250929"));
-    // A model that this adapter does not know has the levels that the API says.
+    // A model that this adapter does not know has the levels that the API reports.
     let levels: Vec<_> = opus["levels"].as_array().expect("levels").iter().map(|level| &level["level"]).collect();
     assert_eq!(levels, ["none", "low", "high", "max"]);
     assert_eq!(opus["levels"][0]["sends"], "off");

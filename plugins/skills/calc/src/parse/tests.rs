@@ -97,13 +97,13 @@ fn errors_name_the_column_and_a_remedy() {
         ("  ", "the expression is empty; write something such as 2^100 or 3 GiB / 100 Mbit/s"),
         ("1 +", "column 4: expected a value, found the end"),
         ("1 + * 2", "column 5: expected a value, found '*'"),
-        ("2**3", "column 2: a power is written with ^, not with **"),
-        ("7//2", "column 2: a quotient without its rest is written div(a, b)"),
-        ("20% * 5", "column 3: % is the remainder of a division; a percentage is written / 100"),
-        ("15% of 80", "column 3: % is the remainder of a division; a percentage is written / 100"),
-        ("20% + 5", "column 3: % is the remainder of a division; a percentage is written / 100"),
-        ("20%", "column 3: % is the remainder of a division; a percentage is written / 100"),
-        ("(1 + 2", "column 7: the parenthesis of column 1 is not closed; add a )"),
+        ("2**3", "column 2: write a power with ^, not with **"),
+        ("7//2", "column 2: write a quotient without its remainder as div(a, b)"),
+        ("20% * 5", "column 3: % is the remainder of a division; for a percentage write / 100"),
+        ("15% of 80", "column 3: % is the remainder of a division; for a percentage write / 100"),
+        ("20% + 5", "column 3: % is the remainder of a division; for a percentage write / 100"),
+        ("20%", "column 3: % is the remainder of a division; for a percentage write / 100"),
+        ("(1 + 2", "column 7: the parenthesis in column 1 is not closed; add a )"),
         ("1)", "column 2: this ) closes nothing; remove it"),
         (
             "1,000",
@@ -124,7 +124,7 @@ fn errors_name_the_column_and_a_remedy() {
         ("2 H", "column 3: 'H' is not a unit; did you mean h?"),
         (
             "3 apples",
-            "column 3: 'apples' is not a unit; there are bit, B, both with k M G T P E or Ki Mi Gi Ti Pi Ei before; \
+            "column 3: 'apples' is not a unit; units are bit, B, both with k M G T P E or Ki Mi Gi Ti Pi Ei before; \
              ns, us, ms, s, min, h, d, week",
         ),
         (
@@ -143,7 +143,7 @@ fn errors_name_the_column_and_a_remedy() {
         ("max()", "column 1: max takes at least 1 argument, not 0"),
         ("3 s^x", "column 5: expected a whole number as the power of a unit, found 'x'"),
         ("3 s^0.5", "column 5: the power of a unit must be a small whole number"),
-        ("3 s^101", "column 5: units can have powers from -100 to 100 only"),
+        ("3 s^101", "column 5: units can only have powers from -100 to 100"),
     ] {
         assert_eq!(program(text), expected, "{text}");
     }

@@ -1,14 +1,14 @@
-//! Finds where the hunks of a patch stand in a file, and applies them.
+//! Finds where the hunks of a patch apply in a file, and applies them.
 
 use patchbay_sdk::{Failure, Result};
 
 use super::parse::Hunk;
 use crate::words::{at_lines, shown, visible};
 
-/// The text of a file as lines without their ends.
+/// The text of a file as lines without newlines.
 struct Lines<'a> {
     lines: Vec<&'a str>,
-    /// Whether all line ends are CRLF.
+    /// Whether all line endings are CRLF.
     crlf: bool,
     /// Whether the last line has no newline.
     open: bool,
@@ -28,20 +28,20 @@ impl<'a> Lines<'a> {
         Self { lines, crlf, open }
     }
 
-    /// Whether `old` stands at line `at`, from 0.
+    /// Whether line `at`, counted from 0, is where `old` begins.
     fn has(&self, at: usize, hunk: &Hunk<'_>) -> bool {
         let Some(end) = at.checked_add(hunk.old.len()).filter(|end| *end <= self.lines.len()) else { return false };
         let here = self.lines[at..end].iter().zip(&hunk.old).all(|(here, old)| self.matches(here, old));
         here && (!hunk.old_open || (end == self.lines.len() && self.open))
     }
 
-    /// A diff of a file with CRLF line ends may show its lines with or without the carriage return.
+    /// A diff of a file with CRLF line endings may show its lines with or without the carriage return.
     fn matches(&self, here: &str, old: &str) -> bool {
         here == old || (self.crlf && old.strip_suffix('\r') == Some(here))
     }
 }
 
-/// Returns `text` with `hunks` applied, which must fit one behind the other.
+/// Returns `text` with `hunks` applied, which must fit in order.
 ///
 /// # Errors
 /// A hunk that does not fit or fits at several places: nothing is to be written then.
@@ -78,7 +78,7 @@ fn expected(hunk: &Hunk<'_>, line: usize) -> usize {
     if hunk.old.is_empty() { line } else { line.saturating_sub(1) }
 }
 
-/// Returns where `hunk` stands: where its header says, moved as far as the hunk before, or at the only other place.
+/// Returns where `hunk` applies: at its header's line, moved as far as the hunk before, or at the only other place.
 fn place(path: &str, file: &Lines<'_>, hunk: &Hunk<'_>, index: usize, from: usize, shift: isize) -> Result<usize> {
     let hint = hunk.line.map(|line| expected(hunk, line).saturating_add_signed(shift));
     if let Some(at) = hint.filter(|at| *at >= from && file.has(*at, hunk)) {
@@ -89,7 +89,10 @@ fn place(path: &str, file: &Lines<'_>, hunk: &Hunk<'_>, index: usize, from: usiz
         let count = file.lines.len();
         let message = match hunk.line {
             None if count == from => return Ok(count),
-            None => format!("hunk {number} of '{path}' only adds lines and does not say where; give lines around it"),
+            None => format!(
+                "hunk {number} of '{path}' only adds lines and does not say where; include lines around \
+                it"
+            ),
             Some(line) => format!("hunk {number} of '{path}' adds after line {line}, but the file has {count} lines"),
         };
         return Err(Failure::new("stale", format!("{message}; nothing was written")));
@@ -101,7 +104,7 @@ fn place(path: &str, file: &Lines<'_>, hunk: &Hunk<'_>, index: usize, from: usiz
         _ => {
             let lines: Vec<usize> = found.iter().map(|at| at + 1).collect();
             let message = format!(
-                "hunk {number} of '{path}' fits at {}; nothing was written. Give more lines around the one that is meant",
+                "hunk {number} of '{path}' fits at {}; nothing was written. Include more of the surrounding lines",
                 at_lines(&lines)
             );
             Err(Failure::new("ambiguous", message))
@@ -125,7 +128,7 @@ fn stale(path: &str, number: usize, file: &Lines<'_>, hunk: &Hunk<'_>, expected:
             let line = at + fitting + 1;
             let message = format!(
                 "hunk {number} of '{path}' does not fit: line {line} differs in invisible characters; nothing was written. \
-                 Change the line with edit, which passes over them"
+                 Change the line with edit, which ignores them"
             );
             return Failure::new("stale", message);
         }
@@ -157,7 +160,7 @@ mod tests {
         // Wrong numbers, none, and two hunks.
         assert_eq!(applied(text, "@@ -40,9 +2 @@\n b\n-c\n+C\n"), Ok("a\nb\nC\nd\ne\n".into()));
         assert_eq!(applied(text, "@@\n-a\n@@\n d\n+D\n"), Ok("b\nc\nd\nD\ne\n".into()));
-        // Without old lines: behind the line of the header.
+        // Without old lines: after the line of the header.
         assert_eq!(applied(text, "@@ -2,0 +3 @@\n+x\n"), Ok("a\nb\nx\nc\nd\ne\n".into()));
         assert_eq!(applied("", "@@ -0,0 +1 @@\n+x\n"), Ok("x\n".into()));
         assert_eq!(applied("a\n", "@@\n-a\n"), Ok(String::new()));
@@ -173,7 +176,7 @@ mod tests {
         let message = applied(text, "@@\n-x\n+y\n").unwrap_err();
         assert_eq!(
             message,
-            "ambiguous: hunk 1 of 'f' fits at lines 3 and 5; nothing was written. Give more lines around the one that is meant"
+            "ambiguous: hunk 1 of 'f' fits at lines 3 and 5; nothing was written. Include more of the surrounding lines"
         );
     }
 
@@ -196,8 +199,8 @@ mod tests {
         assert!(applied("a\n", "@@\n+b\n").unwrap_err().contains("does not say where"));
         assert_eq!(
             applied("a\nb\u{200b}c\n", "@@\n a\n-bc\n+d\n").unwrap_err(),
-            "stale: hunk 1 of 'f' does not fit: line 2 differs in invisible characters; nothing was written. Change the line \
-             with edit, which passes over them"
+            "stale: hunk 1 of 'f' does not fit: line 2 differs in invisible characters; nothing was written. Change \
+             the line with edit, which ignores them"
         );
     }
 

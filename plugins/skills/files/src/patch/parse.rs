@@ -1,7 +1,7 @@
 //! Parses a unified diff.
 //!
 //! The numbers of a hunk's header are only a hint, because models count badly: a hunk ends where the next one or the next file
-//! begins. Git's own lines (`diff --git`, `index` and the like) are passed over.
+//! begins. Git's own lines (`diff --git`, `index` and similar ones) are skipped.
 
 use patchbay_sdk::{Failure, Result};
 
@@ -43,7 +43,7 @@ pub(crate) struct Hunk<'a> {
 /// Parses the text of a patch.
 ///
 /// # Errors
-/// A patch that is none, with the line that is wrong.
+/// An invalid patch, with the first wrong line.
 pub(crate) fn parse(patch: &str) -> Result<Vec<FilePatch<'_>>> {
     let lines: Vec<&str> = patch.lines().collect();
     let mut files: Vec<FilePatch<'_>> = Vec::new();
@@ -51,10 +51,10 @@ pub(crate) fn parse(patch: &str) -> Result<Vec<FilePatch<'_>>> {
     while at < lines.len() {
         let Some((path, change)) = header(&lines, at)? else {
             if lines[at].starts_with("@@") {
-                return Err(wrong(at, "a hunk stands before the '--- PATH' and '+++ PATH' lines of its file"));
+                return Err(wrong(at, "a hunk comes before the '--- PATH' and '+++ PATH' lines of its file"));
             }
             if lines[at].starts_with("rename ") || lines[at].starts_with("copy ") {
-                return Err(wrong(at, "files are not renamed or copied by a patch; use rename"));
+                return Err(wrong(at, "a patch cannot rename or copy files; use rename"));
             }
             at += 1;
             continue;
@@ -78,7 +78,7 @@ pub(crate) fn parse(patch: &str) -> Result<Vec<FilePatch<'_>>> {
         files.push(FilePatch { path, change, hunks });
     }
     if files.is_empty() {
-        return Err(Failure::invalid("'patch' is no unified diff: it has no '--- PATH' and '+++ PATH' lines"));
+        return Err(Failure::invalid("'patch' is not a unified diff: it has no '--- PATH' and '+++ PATH' lines"));
     }
     Ok(files)
 }
@@ -101,7 +101,7 @@ fn header<'a>(lines: &[&'a str], at: usize) -> Result<Option<(&'a str, Change)>>
                 let (old, new) = (shown(old), shown(new));
                 return Err(wrong(
                     at,
-                    &format!("'{old}' would become '{new}'; a patch does not rename files, use rename"),
+                    &format!("'{old}' would become '{new}'; a patch cannot rename files; use rename"),
                 ));
             }
             (new, Change::Edit)
@@ -114,7 +114,7 @@ fn without_time(path: &str) -> &str {
     path.split('\t').next().unwrap_or(path).trim_end()
 }
 
-/// Parses the hunk whose header stands at `at`, and returns the index of the line after it.
+/// Parses the hunk whose header is at `at`, and returns the index of the line after it.
 fn hunk<'a>(lines: &[&'a str], at: usize) -> Result<(Hunk<'a>, usize)> {
     let mut hunk = Hunk { line: first_line(lines[at]), ..Hunk::default() };
     // Empty lines at the end may be those between two files.
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn what_is_no_patch_is_reported_with_its_line() {
         assert!(message("hello").contains("is no unified diff"));
-        assert!(message("@@ -1 +1 @@\n-a\n").starts_with("line 1 of 'patch': a hunk stands before"));
+        assert!(message("@@ -1 +1 @@\n-a\n").starts_with("line 1 of 'patch': a hunk comes before"));
         assert!(message("--- x\n+++ x\n").contains("'x' has no hunk"));
         assert!(message("--- x\n+++ x\n@@\n-a\nb\n").starts_with("line 5 of 'patch': a line of a hunk begins with"));
         assert!(message("--- x\n+++ x\n@@\n a\n").contains("the hunk changes nothing"));

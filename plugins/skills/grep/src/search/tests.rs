@@ -75,7 +75,7 @@ fn short_globs_match_in_any_folder() {
 #[test]
 fn skipped_files_are_counted_and_named() {
     let files = small().with_file("image.png", b"fox\0fox");
-    let passed = "[Files passed over: 1 binary.]";
+    let passed = "[Files skipped: 1 binary.]";
     assert_eq!(found(&files, pattern("wolf")), format!("No matches in 3 files.\n{passed}"));
     assert!(found(&files, pattern("fox")).ends_with(&format!("\n{passed}")));
     let skipped = |reason: &str, paths: &[&str]| {
@@ -145,5 +145,5 @@ fn search_that_stops_says_how_to_continue() {
         assert_eq!(answer(&tool, &results(stopped)), expected);
     }
     let person = line::read("x").and_then(|typed| Query::of_person(&typed)).expect("a query");
-    assert!(answer(&person, &results("time")).contains("To search the rest, give a glob for it."));
+    assert!(answer(&person, &results("time")).contains("To search the rest, use a glob for it."));
 }

@@ -47,7 +47,7 @@ fn other_types_are_shown_unchanged_or_named() {
         Ok(format!("{url}[This is image/png, 5 bytes, which cannot be shown as text.]"))
     );
     assert_eq!(one("", b"\0\x01"), Ok(format!("{url}[This is no text, 2 bytes, which cannot be shown as text.]")));
-    assert_eq!(one("text/html", ""), Ok(format!("{url}[The answer is empty.]")));
+    assert_eq!(one("text/html", ""), Ok(format!("{url}[The response is empty.]")));
     assert_eq!(one("text/plain; charset=none", b"\xe9").expect_err("a failure").0, "not-text");
 }
 
@@ -106,14 +106,14 @@ fn error_status_is_a_failure() {
     let html = response(500, &[("content-type", "text/html")], format!("<h1>Oops</h1><p>{}", "x".repeat(10_000)));
     let (kind, message) = fetched(&serving(&[("https://a.example/", html)]), "a.example").expect_err("a failure");
     assert_eq!(kind, "http-status");
-    let begin = "https://a.example/ answered 500 (the server failed; try again later): # Oops xxx";
+    let begin = "https://a.example/ responded with 500 (the server failed; try again later): # Oops xxx";
     assert!(message.starts_with(begin) && message.len() < 700, "{message}");
     let none = serving(&[("https://a.example/none", response(404, &[], "nothing here"))]);
     let (_, message) = fetched(&none, "a.example/none").expect_err("a failure");
-    assert_eq!(message, "https://a.example/none answered 404 (not found): nothing here");
+    assert_eq!(message, "https://a.example/none responded with 404 (not found): nothing here");
     let bare = response(403, &[("content-type", "text/html; charset=none")], b"\xff");
     let (_, message) = fetched(&serving(&[("https://a.example/", bare)]), "a.example").expect_err("a failure");
-    assert_eq!(message, "https://a.example/ answered 403 (forbidden)");
+    assert_eq!(message, "https://a.example/ responded with 403 (forbidden)");
 }
 
 #[test]

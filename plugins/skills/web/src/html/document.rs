@@ -434,7 +434,7 @@ fn is_mark_of(tag: Tag, mark: &Mark) -> bool {
     }
 }
 
-/// Replaces line ends and cuts the text.
+/// Replaces newlines and cuts the text.
 fn one_line(text: &str) -> String {
     let text = &text[..text.floor_char_boundary(MAX_LINE)];
     text.split_whitespace().collect::<Vec<_>>().join(" ")

@@ -135,7 +135,7 @@ impl Flow {
         }
     }
 
-    /// Requests a line end before the next word.
+    /// Requests a newline before the next word.
     pub(crate) fn line(&mut self) {
         self.gap(Gap::Line);
         if !self.is_at_marker() {
