@@ -341,7 +341,7 @@ bool patchbay_link(patchbay_call *call, const char *path, const char *media_type
   return add_content(call, (content){.tag = LINK, .first = copy(patchbay_cstr(path)), .second = copy(patchbay_cstr(media_type))});
 }
 
-// ---- JSON: a text is checked once, from start to end; everything after that may trust it.
+// ---- JSON: the input is checked once, from start to end; all later code can trust it.
 
 typedef struct {
   const char *start;
@@ -363,7 +363,7 @@ static const char *skip_space(const char *at) {
   return at;
 }
 
-// Texts end in a NUL byte, which no rule accepts: looking at `*in->at` is always allowed.
+// The input ends in a NUL byte, which no rule accepts, so reading `*in->at` is always allowed.
 static void check_space(checker *in) { in->at = skip_space(in->at); }
 
 static int hex_digit(char byte) {
@@ -468,7 +468,7 @@ static bool check_key(checker *in) {
   return true;
 }
 
-// Not recursive: the depth of a text must not decide how much stack it needs.
+// Not recursive, because the stack must not depend on how deeply the input is nested.
 static bool check_json(checker *in) {
   char closing[MAX_DEPTH];
   size_t depth = 0;
@@ -500,7 +500,7 @@ static bool check_json(checker *in) {
   }
 }
 
-// Checks a text that ends in a NUL byte. Names the mistake in a failure.
+// Checks JSON that ends in a NUL byte. Fails with the position of the mistake.
 static bool check(patchbay_call *call, const char *kind, const char *what, patchbay_str json, const char *advice) {
   checker in = {json.ptr, json.ptr, json.ptr + json.len, NULL};
   if (check_json(&in)) return true;
@@ -584,7 +584,7 @@ static char *encode(char *to, uint32_t code) {
 // Decodes the string that begins with the quote at `at`.
 static patchbay_str decode(const char *at) {
   const char *end = skip_string(at++) - 1;
-  // A text is never longer than its JSON.
+  // A string is never longer than its JSON.
   char *start = patchbay_alloc((size_t)(end - at) + 1), *to = start;
   while (at < end) {
     if (*at != '\\') {
@@ -615,7 +615,7 @@ static patchbay_str decode(const char *at) {
   return (patchbay_str){start, (size_t)(to - start)};
 }
 
-// Returns the value whose text begins at `at`, or, in an object, whose key does.
+// Returns the value that begins at `at`. In an object, `at` is the position of its key.
 static patchbay_value element(patchbay_value from, const char *at, bool keyed) {
   patchbay_value item = {.call = from.call, .blame = from.blame};
   at = skip_space(at);
@@ -784,7 +784,7 @@ static void out_of_memory(void) { fputs("out of memory\n", stderr); }
 
 #include "plugin.h"
 
-// What the host passes in is allocated here rather than by the generated function, to end it in a NUL byte.
+// Memory for the host's arguments is allocated here, not by the generated function, to add a NUL byte at the end.
 __attribute__((export_name("cabi_realloc"))) void *cabi_realloc(void *memory, size_t old_size, size_t align, size_t new_size) {
   (void)old_size;
   (void)align;
@@ -830,7 +830,7 @@ bool patchbay_pass(patchbay_call *call, const struct patchbay_host_types_error_t
   return false;
 }
 
-// Makes an argument of a C string, or fails.
+// Converts a C string to an argument, or fails.
 static bool argument(patchbay_call *call, const char *what, const char *text, plugin_string_t *out) {
   patchbay_str checked = patchbay_cstr(text);
   *out = to_host(checked);
@@ -1110,8 +1110,8 @@ bool exports_patchbay_skill_skill_call(plugin_string_t *tool, plugin_string_t *i
   return true;
 }
 
-// ---- What `printf` and `assert` need of WASI. Defined here, libc's imports of the same names are resolved without WASI,
-// which a component for Patchbay does not have. None of it is linked unless the skill prints.
+// ---- WASI functions for `printf` and `assert`. Because they are defined here, libc's imports are resolved without WASI,
+// which Patchbay components do not have. They are only linked if the skill prints.
 
 static patchbay_buffer printed[2];
 
@@ -1164,7 +1164,7 @@ int32_t __imported_wasi_snapshot_preview1_fd_close(int32_t fd) {
   return 0;
 }
 
-// The parts of zig's libc that are written in Zig name their imports like this.
+// The Zig part of zig's libc uses these names for its imports.
 int32_t fd_close_for_zig(int32_t fd) __asm__("fd_close|wasi_snapshot_preview1");
 int32_t fd_close_for_zig(int32_t fd) { return __imported_wasi_snapshot_preview1_fd_close(fd); }
 

@@ -14,7 +14,7 @@
 //
 // - A function that can fail returns false and remembers why. `return false` passes the reason on to the caller of the
 //   tool, whether it came from the input, from the host or from `patchbay_fail`.
-// - You never have to free anything. Each call runs in an instance of its own, and its memory goes away with it.
+// - You never have to free anything. Each call runs in its own instance, and its memory goes away with it.
 //
 // This header needs no generated code. For the parts of the contract without a function here (running tools side by side,
 // searching the workspace, listing tools and skill files), include the generated "plugin.h" too and call
@@ -44,7 +44,7 @@ typedef struct {
 } patchbay_str;
 
 // Expands to the two arguments of `%.*s`. The high bit tells this SDK's functions to copy all `len` bytes, NUL bytes
-// included; plain `printf` stops at the first NUL, as ever.
+// included; plain `printf` still stops at the first NUL.
 #define PATCHBAY_STR(str) (int)((str).len | 0x40000000), (str).ptr
 
 // Wraps a C string without copying it.
@@ -89,7 +89,7 @@ extern const size_t patchbay_tool_count;
 bool patchbay_text(patchbay_call *call, patchbay_str text);
 // Like printf, of any length. Insert a `patchbay_str` with `%.*s` and PATCHBAY_STR.
 bool patchbay_textf(patchbay_call *call, const char *format, ...) PATCHBAY_PRINTF(2, 3);
-// Adds one JSON text, and fails if it is not valid JSON. `patchbay_quote` makes strings safe to insert.
+// Adds one JSON value, and fails if it is not valid JSON. `patchbay_quote` makes strings safe to insert.
 bool patchbay_json(patchbay_call *call, patchbay_str json);
 bool patchbay_jsonf(patchbay_call *call, const char *format, ...) PATCHBAY_PRINTF(2, 3);
 bool patchbay_blob(patchbay_call *call, const char *media_type, patchbay_str bytes);
@@ -109,7 +109,7 @@ patchbay_str patchbay_failure_message(const patchbay_call *call);
 
 // Allocates zeroed memory that lives as long as the call. Never returns NULL: running out of memory ends the call.
 void *patchbay_alloc(size_t size);
-// Gives memory back early. Only worth it in a loop over many large files or responses.
+// Frees memory early. Only worth it in a loop over many large files or responses.
 void patchbay_release(patchbay_str text);
 // Formats into new memory, as `patchbay_textf` does.
 patchbay_str patchbay_format(const char *format, ...) PATCHBAY_PRINTF(1, 2);
@@ -139,7 +139,7 @@ typedef enum {
   PATCHBAY_OBJECT,
 } patchbay_kind;
 
-// A value inside a JSON text that was checked as a whole: nested at most 128 deep, valid UTF-8, no lone surrogates.
+// A value inside a JSON document that was checked as a whole: nested at most 128 deep, valid UTF-8, no lone surrogates.
 struct patchbay_value {
   patchbay_call *call;
   const char *at;     // NULL if there is no such value
@@ -147,7 +147,7 @@ struct patchbay_value {
   const char *blame;  // the kind of the failure if it has the wrong type
 };
 
-// Parses a JSON text, such as an HTTP body. Fails with the kind "invalid-json" and the position of the mistake.
+// Parses JSON, such as an HTTP body. Fails with the kind "invalid-json" and the position of the mistake.
 bool patchbay_parse(patchbay_call *call, patchbay_str json, patchbay_value *value) PATCHBAY_CHECK;
 patchbay_kind patchbay_kind_of(patchbay_value value);
 // Returns a member of an object, or an absent value. If the name occurs twice, the last one counts.
@@ -156,11 +156,11 @@ patchbay_value patchbay_member(patchbay_value object, const char *name);
 //   for (patchbay_value item = patchbay_first(list); item.at; item = patchbay_next(item)) …
 patchbay_value patchbay_first(patchbay_value list);
 patchbay_value patchbay_next(patchbay_value item);
-// The JSON text of a value.
+// Returns the JSON source of a value.
 patchbay_str patchbay_raw(patchbay_value value);
 
 // Each reads the member `name` of an object or, if `name` is NULL, the value itself. They fail if it is absent or has another
-// type: with "invalid-input" in a tool's input, with "invalid-json" in a text that you parsed.
+// type: with "invalid-input" in a tool's input, with "invalid-json" in JSON that you parsed.
 bool patchbay_get_string(patchbay_value from, const char *name, patchbay_str *out) PATCHBAY_CHECK;
 bool patchbay_get_int(patchbay_value from, const char *name, int64_t *out) PATCHBAY_CHECK;  // also 1.0 and 1e3, exactly
 bool patchbay_get_double(patchbay_value from, const char *name, double *out) PATCHBAY_CHECK;

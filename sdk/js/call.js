@@ -8,7 +8,7 @@ export function info() {
   return { id, attempt, extra: fromPairs(extra) };
 }
 
-/** Returns what is left of a limit: `time-ms`, `host-calls`, `output-bytes` or `inference-tokens`. */
+/** Returns how much is left of a limit: `time-ms`, `host-calls`, `output-bytes` or `inference-tokens`. */
 export function remaining(limit) {
   const word = string("call.remaining: the limit", limit);
   return host("call.remaining", () => raw.remaining(word));

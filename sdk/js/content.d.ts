@@ -9,13 +9,13 @@ export interface Content {
 
 /**
  * What a tool returns: a string (text), a JSON value, a content, or an array with at least one content, in which strings
- * are texts. Promises, `undefined`, BigInts, Maps, Sets and bytes are refused.
+ * are text. Promises, `undefined`, BigInts, Maps, Sets and bytes are rejected.
  */
 export type Result = string | number | boolean | null | Content | readonly Result[] | { readonly [key: string]: JsonOf };
 /** A value with a JSON form; `undefined` properties are left out. */
 export type JsonOf = string | number | boolean | null | undefined | readonly JsonOf[] | { readonly [key: string]: JsonOf };
 
-/** A text. A tool can also return the string itself. */
+/** Text. A tool can also return the string itself. */
 export function text(value: string): Content;
 /** A JSON value. A tool can also return the object itself. */
 export function json(value: unknown): Content;

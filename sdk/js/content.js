@@ -1,4 +1,4 @@
-// What a tool returns: a list of contents, made from values that are convenient to return.
+// Converts the values that a tool returns into a list of contents.
 import { describe } from "./failure.js";
 import { bytes, string } from "./host.js";
 
@@ -10,7 +10,7 @@ class Content {
   }
 }
 
-/** A text. A tool can also return the string itself. */
+/** Text. A tool can also return the string itself. */
 export const text = (value) => new Content("text", string("text(value): the value", value));
 
 /** A JSON value. A tool can also return the object itself. */
@@ -24,7 +24,7 @@ export const blob = (mediaType, data) =>
 export const link = (path, mediaType = "application/octet-stream") =>
   new Content("link", { path: string("link(path, mediaType): the path", path), mediaType: string("link(path, mediaType): the media type", mediaType) });
 
-/** Returns the contents that the value of a tool stands for. */
+/** Returns the contents for a tool's return value. */
 export function contents(value) {
   if (Array.isArray(value) && value.some((item) => item instanceof Content)) return value.map(one);
   return [one(value)];
@@ -35,7 +35,7 @@ const one = (value) => {
   return typeof value === "string" ? text(value) : json(value);
 };
 
-/** Returns JSON, or throws with what to return instead. */
+/** Returns JSON, or throws an error that suggests an alternative. */
 export function stringify(value) {
   const advice = wrong(value);
   if (advice) throw new TypeError(`${describe(value)}; ${advice}`);
@@ -51,11 +51,11 @@ export function stringify(value) {
     throw error;
   }
   if (encoded === undefined) throw new TypeError(`${describe(value)}, which has no JSON form`);
-  // A lone surrogate is escaped by JSON.stringify; most readers of JSON refuse it.
+  // A lone surrogate is escaped by JSON.stringify; most JSON parsers reject it.
   return encoded.replace(/\\(?:ud[89a-f][0-9a-f]{2}|.)/g, (escape) => (escape.length === 6 ? "\ufffd" : escape));
 }
 
-/** Returns what to do instead, if `value` has no JSON form. */
+/** Returns a suggestion if `value` has no JSON form. */
 function wrong(value, nested = false) {
   if (typeof value === "bigint") return "convert it: Number(n) or String(n)";
   if (typeof value === "number" && !Number.isFinite(value)) return "JSON has no such number: use null or a string";

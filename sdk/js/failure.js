@@ -1,4 +1,4 @@
-// Failures: the expected ways in which a tool does not succeed. Anything else that a tool throws is a bug, and traps.
+// Expected failures of tools. Anything else that a tool throws is a bug, and traps.
 
 /**
  * An expected failure of a tool. `kind` is a stable word for programs; `message` is for the user and the model.
@@ -20,14 +20,14 @@ export class Failure extends Error {
   }
 }
 
-/** An error that the host returned, such as `denied`. Uncaught, it becomes the tool's failure, with the same words. */
+/** An error that the host returned, such as `denied`. If it is not caught, it becomes the tool's failure, with the same message. */
 export class HostError extends Failure {
   get name() {
     return "HostError";
   }
 }
 
-/** Returns `{ kind, message }` if `error` is a failure in any of its forms, else undefined. */
+/** Returns `{ kind, message }` if `error` is a failure of any form, otherwise undefined. */
 export function failureOf(error) {
   const failure = error instanceof Failure ? error : (error?.payload ?? (error instanceof Error ? undefined : error));
   if (typeof failure?.kind !== "string" || typeof failure.message !== "string") return undefined;

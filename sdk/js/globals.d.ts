@@ -1,5 +1,5 @@
-// Globals of a plugin beside those of the language. There is no setTimeout, no fetch, no process, no clock and no random:
-// what would need them says so when it runs.
+// Globals of a plugin in addition to the language's. setTimeout, fetch, process, clock and random numbers do not exist:
+// code that needs them throws an explanation when it runs.
 export {};
 
 declare global {

@@ -1,4 +1,4 @@
-// Globals that authors expect and QuickJS lacks, and errors in place of those that cannot work in the sandbox.
+// Globals that authors expect and QuickJS lacks. Globals that cannot work in the sandbox throw an explanation.
 import { write } from "patchbay:host/log";
 import { isRunning } from "./host.js";
 import { decode, encode, incomplete } from "./utf8.js";
@@ -6,7 +6,7 @@ import { URL, URLSearchParams } from "./url.js";
 
 const define = (name, value) => Object.defineProperty(globalThis, name, { value, configurable: true, writable: true });
 
-/** Defines a function that throws with what to do instead. */
+/** Defines a function that throws an error with an alternative. */
 const refuse = (name, advice) =>
   define(name, function () {
     throw new Error(`${name} is not available in a plugin: ${advice}`);
@@ -89,7 +89,7 @@ define("TextDecoder", TextDecoder);
 define("URL", URL);
 define("URLSearchParams", URLSearchParams);
 
-// What cannot work: calls are deterministic unless the contract says otherwise, and nothing runs after a call.
+// Globals that cannot work: calls are deterministic unless the contract says otherwise, and nothing runs after a call.
 
 const loop = "it has no event loop, and nothing runs after the call. Call host functions directly: they return their results";
 for (const name of ["setTimeout", "setInterval", "setImmediate", "queueMicrotask"]) refuse(name, loop);

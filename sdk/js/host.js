@@ -1,11 +1,11 @@
-// What all modules of host functions share. QuickJS traps without a message when a host function gets a value of the
+// Shared by all modules with host functions. QuickJS traps without a message if a host function receives a value of the
 // wrong type, so arguments are checked here, in JavaScript.
 import { HostError, describe } from "./failure.js";
 import { encode } from "./utf8.js";
 
 let running = false;
 
-/** Marks that the host runs the component: from now on host functions exist. */
+/** Records that the host runs the component: from now on host functions exist. */
 export const enter = () => {
   running = true;
 };
@@ -32,7 +32,7 @@ const wrong = (what, expected, value) => {
   throw new TypeError(`${what} must be ${expected}, not ${describe(value)}`);
 };
 
-/** Returns `value` if it is a string, without lone surrogates, which have no UTF-8. */
+/** Returns `value` if it is a string, and replaces lone surrogates, which have no UTF-8. */
 export const string = (what, value) =>
   typeof value === "string" ? value.toWellFormed() : wrong(what, "a string", value);
 
@@ -76,7 +76,7 @@ export function pairs(what, value) {
   }));
 }
 
-/** Returns the object that the host's pairs stand for; of two pairs of one name the later counts. */
+/** Converts the host's pairs to an object; if a name occurs twice, the later pair counts. */
 export const fromPairs = (list) => Object.fromEntries(list.map(({ name, value }) => [name, value]));
 
 /** Yields all items of a listing that the host returns in pages. */

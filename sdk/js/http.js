@@ -4,7 +4,7 @@ import { array, bytes, host, optional, pairs, string, u32 } from "./host.js";
 import { stringify } from "./content.js";
 import { decode } from "./utf8.js";
 
-/** What a server answered. */
+/** The response of a server. */
 class Response {
   constructor({ status, headers, body }) {
     this.status = status;

@@ -53,7 +53,7 @@ export interface CompletionRequest {
   options: Pair[];
 }
 
-/** What happened to the pending request or timer. */
+/** An event of the pending request or timer. */
 export type Input =
   | { tag: "response-head"; val: { status: number; headers: Pair[] } }
   | { tag: "body-chunk"; val: Uint8Array }
@@ -62,7 +62,7 @@ export type Input =
   | { tag: "timer" };
 
 declare const action: unique symbol;
-/** What the host does next, made by `act`. */
+/** The next step of the host, made by `act`. */
 export interface Action { readonly [action]: true }
 
 export type Auth = import("./auth.js").Auth;
@@ -99,7 +99,7 @@ export const act: {
   ): Action;
 };
 
-/** The export that the contract wants. */
+/** The export that the contract requires. */
 export interface Adapter {
   describe(): unknown;
   explainThinking(model: string, level?: string): unknown;
@@ -110,7 +110,7 @@ export interface Adapter {
 /** Declares a provider: `export const adapter = defineProvider({ manifest, begin, resume })`. */
 export function defineProvider(provider: {
   manifest: Manifest;
-  /** Describes a thinking level for people. Must match what `begin` sends. */
+  /** Describes a thinking level for the user. Must match the request that `begin` sends. */
   explainThinking?: (model: string, level: string | undefined) => ThinkingPlan;
   /** Begins the completion. Not async. */
   begin: (request: CompletionRequest) => Action[];

@@ -18,7 +18,7 @@ export const act = {
   usage: ({ inputTokens = 0, outputTokens = 0, thinkingTokens = 0, cacheReadTokens = 0, cacheWriteTokens = 0 }) =>
     emit("usage", { inputTokens, outputTokens, thinkingTokens, cacheReadTokens, cacheWriteTokens }),
   extra: (name, value) => emit("extra", { name, value }),
-  /** Ends the completion. `stop`: `end-turn`, `tool-use`, `max-tokens` …; `raw`: the API's own word. */
+  /** Ends the completion. `stop`: `end-turn`, `tool-use`, `max-tokens` …; `raw`: the API's own value. */
   finish: (stop, raw = stop) => ({ tag: "finish", val: { stop, raw } }),
   /** Ends the completion with a failure. `retry`: `"never"`, `"backoff"`, or milliseconds. */
   fail: (kind, message, { httpStatus, code, retry = "never" } = {}) => ({

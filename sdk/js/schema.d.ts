@@ -16,7 +16,7 @@ export class Schema<T, Optional extends boolean = false> {
 }
 
 declare const defaulted: unique symbol;
-/** Marks a schema whose property is always present in what the tool receives. */
+/** Marks a schema whose property is always present in the tool's input. */
 export interface Defaulted {
   readonly [defaulted]: true;
 }
@@ -58,7 +58,7 @@ export const s: {
   array<T>(items: Schema<T>, description?: string, options?: ArrayOptions): Schema<T[]>;
   /** An object with exactly these properties. To allow others: `{ additionalProperties: true }`. */
   object<P extends Record<string, AnySchema>>(properties: P, description?: string, options?: JsonSchema): Schema<ObjectOf<P>>;
-  /** An object with free names, all of whose values satisfy `values`. */
+  /** An object with arbitrary names, whose values all satisfy `values`. */
   record<T>(values: Schema<T>, description?: string): Schema<Record<string, T>>;
   /** Any of several schemas. Defaults inside of them are not filled in. */
   union<S extends AnySchema[]>(...schemas: S): Schema<Infer<S[number]>>;

@@ -1,4 +1,4 @@
-// Schemas: one declaration is the JSON Schema that the host checks and the TypeScript type that the tool receives.
+// Schemas: one declaration is both the JSON Schema that the host checks and the TypeScript type that the tool receives.
 
 /** A JSON Schema with the type of the values that satisfy it. */
 export class Schema {
@@ -57,7 +57,7 @@ const expect = (schema, where) => {
   throw new TypeError(`${where} must be a schema such as s.string(); wrap a JSON Schema in s.raw({…})`);
 };
 
-/** Builds schemas. Descriptions are shown to models, which choose values by them. */
+/** Builds schemas. Models see the descriptions, and choose values by them. */
 export const s = {
   string: scalar("string"),
   number: scalar("number"),
@@ -90,7 +90,7 @@ export const s = {
       return parsed;
     });
   },
-  /** An object whose names are free, all of whose values satisfy `values`. */
+  /** An object with arbitrary names, whose values all satisfy `values`. */
   record(values, description) {
     expect(values, "the values of s.record()");
     return new Schema({ type: "object", additionalProperties: values.toJSON(), ...about(description) }, (value) =>

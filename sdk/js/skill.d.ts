@@ -1,13 +1,13 @@
 import type { Result } from "./content.js";
 import type { Schema } from "./schema.js";
 
-/** Bytes that a message brought to the tool. */
+/** A file that was attached to the call. */
 export interface Attachment {
   mediaType: string;
   data: Uint8Array;
 }
 
-/** What a tool receives beside its input. */
+/** The context that a tool receives in addition to its input. */
 export interface Context {
   tool: string;
   attachments: Attachment[];
@@ -15,20 +15,20 @@ export interface Context {
 
 /** One tool. */
 export interface Tool<I> {
-  /** What the tool does and when to use it, for models and people. */
+  /** What the tool does and when to use it, for models and users. */
   description: string;
   /** The schema of the input: `s.object({ … })`. The host has checked the input before `run`. */
   input: Schema<I>;
   /** Runs the tool. Not async: host functions return their results directly. */
   run: (input: I, context: Context) => Result;
-  /** A title for people. */
+  /** A human-readable title. */
   title?: string;
   /** The tool changes nothing. It is denied every capability with effects. */
   readOnly?: boolean;
   destructive?: boolean;
   idempotent?: boolean;
   openWorld?: boolean;
-  /** Models are not shown the tool at once; they find it with `find_tools`. */
+  /** Models do not see the tool at first; they find it with `find_tools`. */
   deferred?: boolean;
   kind?: "read" | "edit" | "delete" | "move" | "search" | "execute" | "think" | "fetch" | "other";
   /** The schema of the JSON that the tool returns. */

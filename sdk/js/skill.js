@@ -55,7 +55,7 @@ function runTool(name, definition, input, attachments) {
   }
 }
 
-/** Returns the declaration of a tool for the host; throws at what the host would refuse or the author would miss. */
+/** Returns the declaration of a tool for the host; throws if the host would reject it or the author would miss a mistake. */
 function declare(name, definition) {
   const fail = (message) => {
     throw new TypeError(`tool '${name}': ${message}`);

@@ -1,4 +1,4 @@
-// Calls to other tools that run side by side. Needs the capability `tools`.
+// Calls other tools in parallel. Needs the capability `tools`.
 import * as raw from "patchbay:host/tool-calls";
 import { HostError, describe } from "./failure.js";
 import { array, host, pairs, string, u32 } from "./host.js";

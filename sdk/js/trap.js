@@ -1,16 +1,16 @@
-// A bug in a plugin ends in a trap. Its reason goes to the log first, because QuickJS's own message is lost.
+// A bug in a plugin ends in a trap. The reason is logged first, because QuickJS's own message is lost.
 import { write } from "patchbay:host/log";
 import { describe } from "./failure.js";
 
 // The host shows the last five lines of a call that trapped: the reason, and so many frames.
 const FRAMES = 4;
 
-/** Logs what was thrown, with its place in the plugin's source. Returns an error that traps when it is thrown. */
+/** Logs a thrown value, with its position in the plugin's source. Returns an error that traps when it is thrown. */
 export function trap(where, thrown) {
   return bug(headline(where, thrown), ...frames(thrown));
 }
 
-/** Logs lines that say what is wrong with the plugin. Returns an error that traps when it is thrown. */
+/** Logs lines about a mistake in the plugin. Returns an error that traps when it is thrown. */
 export function bug(...lines) {
   for (const line of lines) write("error", line.toWellFormed());
   return new Error(lines.join("\n"));

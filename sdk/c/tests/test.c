@@ -21,7 +21,7 @@ const size_t patchbay_tool_count = 0;
 
 static patchbay_call call;
 
-// A text in memory of exactly its size, so the sanitizer sees a read behind it.
+// A string in memory of exactly its size, which lets the sanitizer see reads past its end.
 static patchbay_str exact(const char *text, size_t length) {
   char *memory = malloc(length + 1);
   memcpy(memory, text, length);

@@ -6,7 +6,7 @@ export const skill = defineSkill({
     description: "Adds one to a counter of the user and returns its new value.",
     input: s.object({ name: s.string("Name of the counter.", { minLength: 1 }) }),
     run({ name }) {
-      // Another session may write between `entry` and `put`: then `expect` makes `put` fail, and this tries again.
+      // Another session may write between `entry` and `put`. In that case, `expect` makes `put` fail, and we try again.
       for (;;) {
         const entry = kv.user.entry(name);
         const value = entry ? Number(new TextDecoder().decode(entry.value)) + 1 : 1;

@@ -1,4 +1,4 @@
-// Calls of other tools. Capability: tools.
+// Calls other tools. Capability: tools.
 import { defineSkill, s, toolCalls, toolIndex, tools } from "patchbay-sdk";
 
 export const skill = defineSkill({
@@ -9,7 +9,7 @@ export const skill = defineSkill({
       tool: s.string("Full name of a tool with an input `name`.").default("hello-js__hello"),
     }),
     run({ names, tool }) {
-      // Side by side, at most eight at a time; the outcomes are in the order of the names.
+      // In parallel, at most eight at a time; the outcomes are in the order of the names.
       const outcomes = toolCalls.all(names.map((name) => ({ tool, input: { name } })));
       return outcomes.map((outcome) => (outcome.error ? `failed: ${outcome.error.message}` : toolCalls.textOf(outcome))).join("\n");
     },

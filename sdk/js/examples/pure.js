@@ -1,4 +1,4 @@
-// A tool that only computes: the same input gives the same result.
+// A tool that only computes: the same input always has the same result.
 import { defineSkill, Failure, s } from "patchbay-sdk";
 
 export const skill = defineSkill({

@@ -1,4 +1,4 @@
-"""A pure tool: no capabilities. The same input has the same result, always."""
+"""A pure tool: no capabilities. The same input always has the same result."""
 
 import statistics
 from dataclasses import dataclass

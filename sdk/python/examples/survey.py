@@ -1,4 +1,4 @@
-"""Calls of other tools. SKILL.md requests:
+"""Calls other tools. SKILL.md requests:
 
 capabilities:
   - name: tools
@@ -24,7 +24,7 @@ def ask(tool_name: str, input: dict[str, Any]) -> str:
 
 @tool
 def ask_all(query: str, input: dict[str, Any]) -> dict[str, str]:
-    """Calls all tools that match a query, side by side, with the same input. Returns an answer or an error for each.
+    """Calls all tools that match a query, in parallel, with the same input. Returns an answer or an error for each.
 
     Args:
         query: Words that describe the tools.

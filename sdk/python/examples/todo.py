@@ -19,7 +19,7 @@ def todos(glob: str = "**") -> list[str]:
     Args:
         glob: Which files are searched, such as `src/**/*.py`.
     """
-    # One call of the host, which searches in parallel: far faster than reading the files here.
+    # One call to the host, which searches in parallel: much faster than reading the files here.
     found = workspace_search.search(FOUND, glob, "!TODO.md", max_lines=500)
     lines = [f"{file.path}:{line.number}: {line.text.strip()}" for file in found.files for line in file.lines]
     if found.stopped:

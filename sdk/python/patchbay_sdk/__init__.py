@@ -13,7 +13,7 @@
             raise Failure("invalid-input", "the name is empty")
         return f"Hello, {name}!"
 
-Type hints become the JSON Schema of the input; the docstring becomes the descriptions. What the host offers is in the
+Type hints become the JSON Schema of the input; the docstring becomes the descriptions. The host's functions are in the
 modules `kv`, `http`, `workspace`, `workspace_changes`, `workspace_search`, `inference`, `tools`, `tool_calls`, `tool_index`, `skill_files`,
 `call`, `log` and `progress`.
 

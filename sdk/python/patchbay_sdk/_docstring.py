@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Optional
 
 _ARGUMENTS = {"Args", "Arguments", "Parameters", "Attributes"}
-# Of no use to a model.
+# Not useful to a model.
 _DROPPED = {"Raises", "Example", "Examples", "Todo"}
 _KEPT = {"Returns", "Yields", "Note", "Notes"}
 _HEADING = re.compile(rf"^({'|'.join(sorted(_ARGUMENTS | _DROPPED | _KEPT))}):\s*$")
@@ -66,7 +66,7 @@ def _arguments(lines: list[str]) -> dict[str, str]:
 
 
 def _paragraphs(lines: list[str]) -> str:
-    """Joins the lines of a paragraph where they are only wrapped: lists and indented lines stay as they are."""
+    """Joins the wrapped lines of a paragraph. Lists and indented lines are kept."""
     out: list[str] = []
     for line in lines:
         wrapped = line and not line[0].isspace() and not line.startswith(("-", "*", "Returns:", "Yields:", "Note"))

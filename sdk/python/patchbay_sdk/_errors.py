@@ -2,11 +2,11 @@
 
 
 class Failure(Exception):
-    """Why a tool call failed. Raise it in a tool; the caller receives both texts.
+    """Why a tool call failed. Raise it in a tool; the caller receives kind and message.
 
     Args:
         kind: A stable word, such as `invalid-input`, `unavailable`, `failed`, or one of your own.
-        message: What is wrong and what to do next, for a person or a model.
+        message: What is wrong and what to do next, for the user or a model.
     """
 
     def __init__(self, kind: str, message: str) -> None:
@@ -27,7 +27,7 @@ class HostError(Failure):
 
 
 class SandboxError(RuntimeError):
-    """The code used what does not exist where it runs, such as a clock in the sandbox, or the host in a unit test."""
+    """The code used something that does not exist here, such as a clock in the sandbox, or the host in a unit test."""
 
 
 class DeclarationError(TypeError):

@@ -1,4 +1,4 @@
-"""Replaces what traps in the sandbox by something that works, or by an error that names the alternative.
+"""Replaces functions that trap in the sandbox, either by working ones or by an error that names the alternative.
 
 The component has no clock, no randomness, no files and no standard streams, and the standard library is not there at run
 time. The C functions behind all these end the component without a word. While the skill is being built everything works
@@ -50,7 +50,7 @@ _LATER = {
     "socket": (_NETWORK, "socket create_connection create_server getaddrinfo gethostbyname socketpair".split()),
     "asyncio": (_ASYNC, "run new_event_loop Runner".split()),
 }
-# What the standard library imports only when it is used.
+# Modules that the standard library imports only when they are used.
 _LAZY = (
     "_strptime encodings.ascii encodings.latin_1 encodings.cp1252 encodings.utf_8_sig encodings.utf_16 encodings.utf_16_le "
     "encodings.utf_16_be encodings.idna"
@@ -58,7 +58,7 @@ _LAZY = (
 
 
 class _Stream(io.TextIOBase):
-    """Standard output or error: each line goes to the log of the skill, or to the compiler while the skill is built."""
+    """Standard output or error: each line is written to the skill's log, or to the compiler while the skill is built."""
 
     def __init__(self, original: Any, level: log.Level) -> None:
         self._original = original
@@ -113,7 +113,7 @@ _streams: list[_Stream] = []
 
 def install() -> None:
     """Prepares Python, before the skill is imported."""
-    # In Python, `datetime` asks `time` for the time, and so meets the guard; in C it would trap.
+    # The Python version of `datetime` calls `time`, and so the guard; the C version would trap.
     sys.modules.setdefault("_datetime", None)  # type: ignore[arg-type]
     for name in _LAZY:
         __import__(name)
@@ -132,7 +132,7 @@ def seal() -> None:
         if name in sys.modules:
             _guard(sys.modules[name], name, functions, why)
     if "logging" in sys.modules:
-        # Its records have a time. They go to stderr, and so to the log of the skill, which has its own.
+        # Its records have a time. They are written to stderr, and so to the skill's log, which has its own times.
         sys.modules["logging"].time = SimpleNamespace(  # type: ignore[attr-defined]
             time=lambda: 0.0, time_ns=lambda: 0, localtime=time.localtime, gmtime=time.gmtime, strftime=time.strftime
         )
@@ -181,7 +181,7 @@ def _guard_clocks() -> None:
 
 def _guard_randomness() -> None:
     seed = random.Random.seed
-    # `random.random()` and the like share one generator, whose state at build time would repeat in every call.
+    # `random.random()` and similar functions share one generator, whose state at build time would repeat in every call.
     shared = random._inst
     seeded = False
 
@@ -196,7 +196,7 @@ def _guard_randomness() -> None:
         refuse = _refusing(f"random.{name}() without a seed", _RANDOM, original)
         return lambda *arguments, **named: (original if seeded else refuse)(*arguments, **named)
 
-    # Without this, each build of the same source would be another component.
+    # Without this, each build of the same source would produce a different component.
     seed(shared, 0)
     for name in random.__all__:
         value = getattr(random, name)
@@ -209,7 +209,7 @@ def _guard_randomness() -> None:
 
 
 def _keep_sources() -> None:
-    """Keeps the author's source for tracebacks: its files are not there at run time."""
+    """Keeps the author's source for tracebacks, because its files do not exist at run time."""
     for module in list(sys.modules.values()):
         filename = getattr(module, "__file__", None)
         if filename and filename.endswith(".py") and _source.is_authors(filename):

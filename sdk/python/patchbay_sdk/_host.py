@@ -1,4 +1,4 @@
-"""The way to the host: the bindings that componentize-py generates, if they are there."""
+"""Access to the host: the bindings that componentize-py generates, if they exist."""
 
 import importlib
 from types import ModuleType
@@ -22,7 +22,7 @@ _is_running = False
 
 
 def start() -> None:
-    """Notes that the component runs. Before, it is being built, and nothing of the host can be called."""
+    """Records that the component runs. Before that, it is being built, and the host cannot be called."""
     global _is_running
     _is_running = True
 
@@ -71,7 +71,7 @@ class Interface:
 
 
 def text(value: Any, what: str) -> str:
-    """Checks an argument that must be text: the bindings trap at any other type."""
+    """Checks an argument that must be text: the bindings trap on any other type."""
     if not isinstance(value, str):
         raise TypeError(f"{what} must be a str, not {type(value).__name__}")
     try:
@@ -100,7 +100,7 @@ def number(value: Any, what: str, bits: int = 32) -> int:
 
 
 def optional_number(value: Any, what: str, bits: int = 32) -> Optional[int]:
-    """Checks an argument that may be absent."""
+    """Checks an argument that may be None."""
     return None if value is None else number(value, what, bits)
 
 
@@ -118,7 +118,7 @@ def extra(pairs: Any) -> dict[str, str]:
 
 
 def read_all(interface: Interface, path: str, offset: int, size: Optional[int], chunk: int) -> bytes:
-    """Reads a range of a file in chunks. Only an empty chunk means the end: a host may limit each read."""
+    """Reads a range of a file in chunks. Only an empty chunk means the end, because a host may limit each read."""
     out = bytearray()
     text(path, "path")
     number(offset, "offset", 64)

@@ -1,4 +1,4 @@
-"""Turns what a tool returns into content."""
+"""Converts a tool's return value to content."""
 
 import dataclasses
 import json

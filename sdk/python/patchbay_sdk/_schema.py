@@ -1,4 +1,4 @@
-"""Turns type hints into JSON Schema, and JSON into the values that the hints promise."""
+"""Converts type hints to JSON Schema, and JSON to values of the hinted types."""
 
 import dataclasses
 import enum
@@ -37,7 +37,7 @@ _INSTEAD = {
 
 @dataclass(frozen=True)
 class Shape:
-    """A JSON Schema, and the conversion of a valid JSON value; None if the value stays as it is."""
+    """A JSON Schema, and the conversion of a valid JSON value; None if no conversion is needed."""
 
     schema: JsonSchema
     decode: Optional[Callable[[Any], Any]] = None
@@ -60,7 +60,7 @@ def is_optional(hint: Any) -> bool:
 
 
 def hints_of(subject: Any, what: str) -> dict[str, Any]:
-    """Returns the hints of a function or a class, with what they refer to by name looked up."""
+    """Returns the hints of a function or a class, with references resolved."""
     try:
         return typing.get_type_hints(subject, include_extras=True)
     except NameError as error:
@@ -70,7 +70,7 @@ def hints_of(subject: Any, what: str) -> dict[str, Any]:
 
 
 def object_schema(properties: Mapping[str, JsonSchema], required: Sequence[str]) -> JsonSchema:
-    """Returns the schema of an object that has no other properties."""
+    """Returns the schema of an object without other properties."""
     schema: JsonSchema = {"type": "object", "properties": dict(properties)}
     if required:
         schema["required"] = list(required)
@@ -92,7 +92,7 @@ def described(schema: JsonSchema, description: Optional[str], default: Any = Non
 
 
 def _unwrap(hint: Any) -> tuple[Any, JsonSchema]:
-    """Removes what is only about the hint: Annotated, Required, NotRequired, NewType, type aliases."""
+    """Unwraps a hint: Annotated, Required, NotRequired, NewType, type aliases."""
     schema: JsonSchema = {}
     while True:
         origin = typing.get_origin(hint)
@@ -162,7 +162,7 @@ def _name(hint: Any) -> str:
 
 
 def _integer(value: Any) -> Any:
-    # For a JSON Schema 1.0 is an integer.
+    # In JSON Schema, 1.0 is an integer.
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -205,7 +205,7 @@ def _converts_nothing(schema: JsonSchema) -> bool:
 
 
 def _any_of(schemas: list[JsonSchema]) -> JsonSchema:
-    """Merges alternatives into one list of types where that says the same, as it is easier to read for models."""
+    """Merges alternatives into one list of types where possible, because it is easier to read for models."""
     if all(set(schema) == {"type"} for schema in schemas):
         return {"type": [schema["type"] for schema in schemas]}
     first, *rest = schemas

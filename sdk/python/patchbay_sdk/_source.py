@@ -1,4 +1,4 @@
-"""Where code is, as an author would write it."""
+"""Positions in the source, as an author would write them."""
 
 import os
 import re

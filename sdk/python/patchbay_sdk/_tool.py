@@ -1,4 +1,4 @@
-"""The decorator `tool`, and what it collects."""
+"""The decorator `tool`, and the collected tools."""
 
 import inspect
 import json
@@ -29,7 +29,7 @@ class Declaration:
 
     @property
     def at(self) -> str:
-        """Where it is, and which: the beginning of every error about it."""
+        """Position and name: every error about the function begins with it."""
         return f"{place(self.function.__code__)}: tool '{self.name}'"
 
 
@@ -87,11 +87,11 @@ def tool(
     deferred: Optional[bool] = None,
     extra: Optional[Mapping[str, str]] = None,
 ) -> Any:
-    """Makes a function a tool of the skill. The function itself stays as it is, so tests can call it.
+    """Makes a function a tool of the skill. The function itself is not changed, so tests can call it.
 
     Args:
         name: The tool's name, if it is not the function's.
-        title: A name for people.
+        title: A human-readable name.
         kind: What the tool does, for editors.
         read_only: The tool changes nothing. The host then denies it every capability with effects.
         deferred: Models do not see the tool until they search for it. For tools that few conversations need.

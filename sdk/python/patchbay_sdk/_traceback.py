@@ -7,7 +7,7 @@ from typing import Optional
 
 from ._source import is_authors, short
 
-# Of a deep recursion, this many frames at each end are shown.
+# How many frames are shown at each end of a deep recursion.
 _FRAMES = 8
 
 
@@ -37,7 +37,7 @@ def location(error: BaseException) -> Optional[str]:
 
 
 def _chain(error: BaseException) -> Iterator[tuple[BaseException, Optional[str]]]:
-    """Yields the errors, the first cause first, each with the sentence that joins it to the one before."""
+    """Yields the errors, the first cause first, each with the sentence that links it to the previous error."""
     chain: list[tuple[BaseException, Optional[str]]] = []
     seen: set[int] = set()
     current: Optional[BaseException] = error

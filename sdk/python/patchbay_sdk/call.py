@@ -1,4 +1,4 @@
-"""The call that runs.
+"""The running call.
 
 Unavailable to a call that is granted nothing besides `workspace-read`: it depends only on its input and files.
 """
@@ -21,12 +21,12 @@ class CallInfo:
 
 
 def info() -> CallInfo:
-    """Returns what is known of the call."""
+    """Returns what is known about the call."""
     info = _CALL.call("info")
     return CallInfo(info.id, info.attempt, _host.extra(info.extra))
 
 
 def remaining(limit: str) -> int:
-    """Returns what is left of `time-ms`, `host-calls`, `output-bytes` or `inference-tokens`."""
+    """Returns how much is left of `time-ms`, `host-calls`, `output-bytes` or `inference-tokens`."""
     left: int = _CALL.call("remaining", _host.text(limit, "limit"))
     return left

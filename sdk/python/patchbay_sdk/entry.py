@@ -21,7 +21,7 @@ def _stop(message: str) -> NoReturn:
     sys.stdout.flush()
     sys.stderr.write(message + "\n")
     sys.stderr.flush()
-    # Not sys.exit(): the interpreter would print about its own end.
+    # Not sys.exit(), because the interpreter would print a message about it.
     os._exit(1)
 
 

@@ -80,7 +80,7 @@ def send(
     """Sends a request. A response with a status such as 404 is not an error.
 
     Args:
-        headers: Without those of the connection and the length, such as `host`: the host sets them.
+        headers: Without connection and length headers such as `host`, which the host sets.
         auth: Secrets to add: `bearer(...)`, `header(...)` or `query(...)`.
         json: A JSON body, instead of `body`; also sets `content-type`.
         timeout_ms: Can only shorten the remaining time of the call.

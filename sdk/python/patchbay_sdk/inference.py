@@ -6,6 +6,6 @@ _INFERENCE = _host.Interface("inference", "inference")
 
 
 def complete(prompt: str, *, system: str = "") -> str:
-    """Returns the model's text. Treat it as untrusted: it may contain what the prompt did."""
+    """Returns the model's text. Treat it as untrusted: the prompt may have influenced it."""
     text: str = _INFERENCE.call("complete", _host.text(system, "system"), _host.text(prompt, "prompt"))
     return text

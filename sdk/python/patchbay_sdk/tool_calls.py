@@ -1,4 +1,4 @@
-"""Calls other tools side by side: `start` returns at once, `wait` blocks. Needs the capability `tools`.
+"""Calls other tools in parallel: `start` returns at once, `wait` blocks. Needs the capability `tools`.
 
 At most eight calls run at a time, and they share what is left of your memory: `gather` takes care of both. Calls
 that still run when your tool returns are cancelled.

@@ -19,6 +19,6 @@ def call(tool: str, /, **arguments: Any) -> str:
 
 
 def call_with(tool: str, input: Any) -> str:
-    """Calls a tool with an input object, for arguments whose names are not Python's."""
+    """Calls a tool with an input object, for arguments whose names are not valid in Python."""
     answer: str = _TOOLS.call("call", _host.text(tool, "tool"), _result.encode(input, f"input is a {type(input).__name__}"))
     return answer

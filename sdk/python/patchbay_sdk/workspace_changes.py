@@ -1,4 +1,4 @@
-"""Asks the user once for several changes of files. Needs `workspace-write`, `workspace-delete` or both."""
+"""Asks the user once for several file changes. Needs `workspace-write`, `workspace-delete` or both."""
 
 from collections.abc import Mapping
 from typing import Optional, Union
@@ -9,7 +9,7 @@ _CHANGES = _host.Interface("workspace-changes", "workspace_changes")
 
 
 def declare(changes: Mapping[str, Union[bytes, str, None]]) -> None:
-    """Asks for all changes, and makes none of them.
+    """Asks for all changes, without making any.
 
     Make them with `workspace.write` and `workspace.delete` afterwards, which then need no further question.
 

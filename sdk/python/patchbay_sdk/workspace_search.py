@@ -15,7 +15,7 @@ _SEARCH = _host.Interface("workspace-search", "workspace_search")
 
 @dataclass(frozen=True)
 class Position:
-    """Behind line `line` of a file, or behind the whole file."""
+    """After line `line` of a file, or after the whole file."""
 
     path: str
     line: Optional[int] = None

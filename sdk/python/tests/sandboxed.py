@@ -1,4 +1,4 @@
-"""Runs a `skill.py` through the entry as a component does, in a process of its own, with stand-ins for the bindings."""
+"""Runs a `skill.py` through the entry as a component does, in a separate process, with stand-ins for the bindings."""
 
 import json
 import subprocess
@@ -28,7 +28,7 @@ sys.__stdout__.write(json.dumps({"tools": listed, "result": result, "failure": f
 
 @dataclass
 class Run:
-    """What came of it. `error` is what the build printed, if it failed."""
+    """The result of a run. `error` is the output of a failed build."""
 
     tools: list[dict[str, Any]]
     result: Optional[list[list[str]]]

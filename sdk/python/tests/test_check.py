@@ -1,4 +1,4 @@
-"""What is found in the text of a skill, without running it."""
+"""Mistakes that are found in a skill's source, without running it."""
 
 import sys
 import tempfile

@@ -59,7 +59,7 @@
 //!   host fills in. The adapter sees neither the URL nor the secret.
 //! - Chunks of a response end anywhere: in the middle of a character, a line or an event.
 //! - At most one request and one timer are pending. A new request replaces the pending request, a new timer the pending
-//!   timer. The adapter is resumed with the one that is ready first. A step that leaves neither pending must finish or
+//!   timer. The adapter is resumed with whichever is ready first. A step that leaves neither pending must finish or
 //!   fail.
 //! - Blocks are numbered from 0; each is started once and ended once. Opaque blocks have no deltas. Data that the API
 //!   wants back with a block is sent with its end ([`BlockEnd`]) and returned in [`Part`], only to this adapter and the
@@ -179,7 +179,7 @@ pub trait Adapter: Sized + 'static {
     /// called once for each component.
     fn describe() -> Manifest;
 
-    /// Describes for people what a thinking level (`none`, `low`, `med`, `high`) does for `model`; `None` is the
+    /// Describes for the user what a thinking level (`none`, `low`, `med`, `high`) does for `model`; `None` is the
     /// provider's default. It must match the request that `begin` sends.
     fn explain_thinking(model: &str, level: Option<&str>) -> ThinkingPlan;
 

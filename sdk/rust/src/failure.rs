@@ -17,7 +17,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// Creates a failure. `kind` is a stable word of the skill; `message` explains the problem and the next step.
+    /// Creates a failure. `kind` is a stable word chosen by the skill; `message` explains the problem and the next step.
     pub fn new(kind: impl Into<String>, message: impl Into<String>) -> Self {
         Self { kind: kind.into(), message: message.into() }
     }
@@ -32,7 +32,7 @@ impl Failure {
         &self.kind
     }
 
-    /// Returns the message, for a person or a model.
+    /// Returns the message, for the user or a model.
     pub fn message(&self) -> &str {
         &self.message
     }

@@ -28,7 +28,7 @@
 //! those that it uses. Everything also compiles for the host, which lets you test a skill with plain `cargo test`.
 //! There calls to capabilities panic, unless the feature `testing` is enabled: its module `testing` has a host in
 //! memory with files, key-value store and HTTP. A panic in a component ends the call as `trap`, and its message goes to
-//! the log, where `patchbay plugin inspect` and a person's command show it.
+//! the log, where `patchbay plugin inspect` and a user's command show it.
 
 // The macros below refer to this crate by the name that its users see.
 extern crate self as patchbay_sdk;
@@ -74,7 +74,7 @@ pub use capabilities::inference;
 /// Calls to other tools of the session. Needs `tools`.
 pub use capabilities::tools;
 
-/// Calls to other tools that run side by side: `start` returns at once, `wait` blocks. Needs
+/// Calls other tools in parallel: `start` returns at once, `wait` blocks. Needs
 /// `tools`, and a host of contract 0.1.1.
 pub use capabilities::tool_calls;
 
@@ -85,7 +85,7 @@ pub use capabilities::tool_index;
 /// host with contract 0.1.1.
 pub use capabilities::skill_files;
 
-/// The call that runs: its id, for requests that must not be repeated, and the rest of its limits. Unavailable to a call without
+/// The running call: its id, for requests that must not be repeated, and its remaining limits. Unavailable to a call without
 /// a granted capability besides `workspace-read`. Needs a host with contract 0.1.1.
 pub use capabilities::call;
 
@@ -161,7 +161,7 @@ macro_rules! skill {
         #[cfg(target_arch = "wasm32")]
         $crate::bindings::export_component!(PatchbaySkill with_types_in $crate::bindings);
     };
-    // Anything else is a mistake: this says what to write, and then the compiler says where.
+    // Anything else is a mistake: the message shows what to write, and the compiler then shows where.
     ($($tools:tt)*) => {
         $crate::__explain_tools! { $($tools)* }
     };

@@ -1,10 +1,10 @@
 //! Explains declarations that `skill!` cannot read: the compiler alone would say "no rules expected this token".
 
-/// Finds the first tool that is declared in a wrong form.
+/// Finds the first tool with an invalid declaration.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __explain_tools {
-    // Tools in the right form are skipped.
+    // Valid tools are skipped.
     (
         $(#[$meta:meta])*
         $vis:vis fn $name:ident($input:ident : $ty:ty $(, $blobs:ident : $blobs_ty:ty)? $(,)?) -> $ret:ty $body:block
@@ -41,7 +41,7 @@ macro_rules! __explain_tools {
 macro_rules! __wrong_tool {
     ($name:ident $words:literal) => {
         ::core::compile_error!(::core::concat!("tool '", ::core::stringify!($name), "'", $words));
-        // Its error has the line, which `compile_error!` cannot have.
+        // This error has the line, unlike `compile_error!`.
         const _: $crate::rt::ToolDeclaration = $crate::rt::ToolDeclaration::$name;
     };
 }

@@ -73,12 +73,12 @@ pub fn attachments<T: Attachments>(blobs: Vec<Blob>) -> T {
     T::of(blobs)
 }
 
-/// Has no members that a wrong declaration could name, which makes the compiler point at the declaration.
+/// Has no members that an invalid declaration could name, which makes the compiler point at the declaration.
 pub struct ToolDeclaration;
 
 /// Returns the description of a tool from its doc comment, its input type and its annotations.
 pub fn tool<T: ToolInput>(name: &str, doc: &[&str], extra: &[(&str, &str)]) -> Tool {
-    // Models and persons read the schema, so it has no references and no title or description of a Rust type.
+    // Models and users read the schema, so it has no references, and no title or description of a Rust type.
     let mut schema = SchemaSettings::draft2020_12()
         .with(|settings| settings.inline_subschemas = true)
         .with_transform(RecursiveTransform(remove_noise))

@@ -2,10 +2,10 @@
 
 use std::{env::VarError, error::Error, io, panic::Location};
 
-/// Returns advice for a panic inside of the standard library. `None` if the panic is not about a missing system.
+/// Returns advice for a panic inside of the standard library. `None` if the panic has another cause than a missing system.
 #[cfg_attr(not(all(target_arch = "wasm32", target_os = "unknown")), allow(dead_code))]
 pub(crate) fn advice(panic: &str) -> Option<&'static str> {
-    // Of a panic in the author's code only its own message is right.
+    // For a panic in the author's code, only its own message is correct.
     let is_of_std = panic.contains("/library/std/src/");
     let has = |words: &str| panic.contains(words);
     if has("time not implemented on this platform") && is_of_std {

@@ -1,7 +1,7 @@
 // An HTTP request with a secret that the skill never sees: it names a credential, and the host inserts it.
 #include "patchbay.h"
 
-// Escapes a text for use in a URL.
+// Escapes a string for use in a URL.
 static patchbay_str url_encode(patchbay_str text) {
   patchbay_buffer out = {0};
   for (size_t i = 0; i < text.len; i++) {

@@ -1,4 +1,4 @@
-// A pure tool: the result depends on the input alone, and SKILL.md asks for no capability.
+// A pure tool: the result depends only on the input, and SKILL.md requests no capabilities.
 #include "patchbay.h"
 
 static bool is_space(char byte) { return byte == ' ' || (byte >= '\t' && byte <= '\r'); }

@@ -16,7 +16,7 @@ type Tool struct {
 	Run func(input []byte) (string, error)
 }
 
-// Failure is an error with a kind: "invalid-input", "unavailable", "failed" or a word of your own. Any other error has the kind
+// Failure is an error with a kind: "invalid-input", "unavailable", "failed" or one of your own. Any other error has the kind
 // "failed".
 type Failure struct {
 	Kind    string

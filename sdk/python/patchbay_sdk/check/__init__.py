@@ -1,7 +1,7 @@
 """Finds mistakes in a skill's sources without running them.
 
 `patchbay plugin build` runs this in plain CPython, because it takes a tenth of a second and the build takes ten. Nothing of the
-skill is imported, so a stranger's skill is not run outside of the sandbox. What only shows when the modules run is found by
+skill is imported, so a stranger's skill is not run outside of the sandbox. Mistakes that only show when the modules run are found by
 `patchbay_sdk.entry`, in the sandbox.
 """
 
@@ -12,13 +12,13 @@ from ._imports import check_imports
 from ._sources import Module, SourceError, load
 from ._tools import check_tools
 
-# A user with more mistakes reads the others after these.
+# If there are more mistakes, the others are shown after these are fixed.
 _MOST = 10
 
 
 @dataclass
 class Report:
-    """What was found, each with file and line."""
+    """The mistakes, each with file and line."""
 
     errors: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""`python -m patchbay_sdk.check [FOLDER]`: prints what is wrong, and exits with 1 if something is."""
+"""`python -m patchbay_sdk.check [FOLDER]`: prints mistakes, and exits with 1 if there are any."""
 
 import sys
 

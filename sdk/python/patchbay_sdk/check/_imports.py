@@ -8,7 +8,7 @@ from typing import Optional
 from ._sources import Imported, Module, find
 
 SDK = "patchbay_sdk"
-# What authors reach for, and what works instead.
+# Modules that authors reach for, and the alternatives.
 _INSTEAD = {
     "requests": "use patchbay_sdk.http",
     "httpx": "use patchbay_sdk.http",
@@ -22,7 +22,7 @@ _LIKELY = {"storage": "kv", "store": "kv", "db": "kv", "files": "workspace", "fs
 
 
 def check_imports(folder: str, modules: list[Module], errors: list[str], notes: list[str]) -> None:
-    """Checks that what is imported exists, and that it is imported while the skill is built."""
+    """Checks that imported modules and names exist, and that they are imported while the skill is built."""
     sdk = _Sdk(os.path.join(folder, "sdk", SDK))
     early = {each.module for module in modules for each in module.imports if not each.is_late} | sdk.imports
     for module in modules:

@@ -8,7 +8,7 @@ from typing import Optional, Union
 
 Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-# No skill has more.
+# More files than any skill has.
 _MODULES = 1_000
 _BYTES = 4 << 20
 
@@ -19,16 +19,16 @@ class SourceError(Exception):
 
 @dataclass(frozen=True)
 class Imported:
-    """One name that an import statement asks for."""
+    """One name in an import statement."""
 
     module: str
     # The name in `from module import name`; None for `import module`.
     name: Optional[str]
-    # The name that it has in the file.
+    # The name under which the file knows it.
     bound: str
     line: int
     is_late: bool
-    # Whether it stands in `try`, or under `if TYPE_CHECKING`.
+    # Whether it is in `try`, or under `if TYPE_CHECKING`.
     is_optional: bool
 
 
@@ -115,7 +115,7 @@ def _is_type_checking(node: ast.AST) -> bool:
 
 
 def own_nodes(function: Function) -> Iterator[ast.AST]:
-    """Yields the nodes of a function's body without those of functions and classes inside."""
+    """Yields the nodes of a function's body, without nested functions and classes."""
     waiting: list[ast.AST] = list(function.body)
     while waiting:
         node = waiting.pop()

@@ -1,4 +1,4 @@
-"""Declarations of tools, as far as they can be judged from the text. The words are those of `patchbay_sdk._tool`."""
+"""Checks tool declarations, as far as possible from the source. The messages are the same as in `patchbay_sdk._tool`."""
 
 import ast
 import builtins
@@ -63,7 +63,7 @@ class _Scope:
                         yield node, decorator
 
     def hides_tools(self) -> bool:
-        """Returns whether `tool` is also used as a value, so that tools may be declared in another way."""
+        """Returns whether `tool` is also used as a value, which means that tools may be declared in another way."""
         used = [node for node in ast.walk(self.module.tree) if isinstance(node, ast.expr) and self.is_tool(node)]
         return len(used) > sum(1 for _ in self.tools())
 

@@ -1,4 +1,4 @@
-"""Stands for the module of the same name in a component."""
+"""Replaces the module of the same name in a component."""
 
 from dataclasses import dataclass
 from typing import Any

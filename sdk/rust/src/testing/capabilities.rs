@@ -188,7 +188,7 @@ pub mod workspace_read {
     }
 }
 
-/// Several changes of files in one question. Needs `workspace-write`, `workspace-delete` or both.
+/// Several file changes in one question. Needs `workspace-write`, `workspace-delete` or both.
 pub mod workspace_changes {
     pub use crate::bindings::patchbay::host::workspace_changes::{Change, Error};
     use crate::testing::host::call;
@@ -317,7 +317,7 @@ pub mod workspace_search {
         }
     }
 
-    /// Returns at most `most` bytes of a line, from its match on if that would be cut off.
+    /// Returns at most `most` bytes of a line. Starts at the match if it would be cut off otherwise.
     fn line(index: usize, line: &str, matched: Option<(usize, usize)>, most: usize) -> Line {
         let begin = matched.map_or(0, |(start, end)| if end <= most { 0 } else { start });
         let end = line.floor_char_boundary(begin.saturating_add(most).min(line.len()));

@@ -13,7 +13,7 @@ use crate::bindings::patchbay::host::{
     types::Error,
 };
 
-/// A host in memory. Clones are the same session; [`other_session`](Self::other_session) is another one.
+/// A host in memory. Clones share the session; [`other_session`](Self::other_session) creates another one.
 #[derive(Clone, Default)]
 pub struct Host {
     shared: Arc<Mutex<Shared>>,
@@ -79,7 +79,7 @@ pub enum Reaction {
 }
 
 thread_local! {
-    /// The hosts whose `run` is active on this thread, the innermost last.
+    /// The hosts whose `run` is active on this thread, innermost last.
     static ACTIVE: RefCell<Vec<Host>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -103,7 +103,7 @@ impl Host {
         self
     }
 
-    /// Adds a folder to what `workspace::walk` lists. Folders of files are not listed otherwise.
+    /// Adds a folder to the list of `workspace::walk`. Otherwise the folders of files are not listed.
     #[must_use]
     pub fn with_folder(self, path: &str) -> Self {
         self.with_file(&format!("{}/", path.trim_end_matches('/')), [])
@@ -240,6 +240,6 @@ pub(super) fn error(kind: &str) -> Error {
 }
 
 fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A test that panics in one thread must not hide its message behind messages of other threads.
+    // The panic of a test in one thread must not be hidden by panics of other threads.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

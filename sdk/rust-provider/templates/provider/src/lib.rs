@@ -1,6 +1,6 @@
 //! The adapter of the provider `{{name}}`: turns a completion request into an HTTP request, and the response into events.
 //!
-//! It has no network and no key. The host sends what `begin` and `resume` return, and fills the credential in.
+//! It has no network and no key. The host sends the requests that `begin` and `resume` return, and fills in the credential.
 
 use patchbay_provider_sdk::*;
 
