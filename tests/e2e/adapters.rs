@@ -30,8 +30,7 @@ fn build_without_skill_md_makes_an_adapter() {
     let ran = patchbay.run(&["plugin", "build", "other", "--wasm", "core.wasm"]);
     assert_eq!(ran.code, Some(1));
     let last = ran.out.lines().last().unwrap();
-    let wrong =
-        "wrong: [invalid_name] The adapter's name 'scripted' differs from its folder or file, 'other'.";
+    let wrong = "wrong: [invalid_name] The adapter's name 'scripted' differs from its folder or file, 'other'.";
     assert_eq!(last, wrong);
 }
 

@@ -138,7 +138,10 @@ fn command_passes_files_to_its_skill() {
     let ran = run("/guide show context");
     assert!(ran.out.starts_with("Attached: notes.txt (text/plain, 13 bytes).\n"), "{ran:?}");
     for line in ["/guide", "/skill guide"] {
-        assert!(run(line).err.contains("accepts attached files only together with an input; nothing was run."), "{line}");
+        assert!(
+            run(line).err.contains("accepts attached files only together with an input; nothing was run."),
+            "{line}"
+        );
     }
 }
 

@@ -226,8 +226,11 @@ fn model_that_is_gone_is_said_to_be() {
     assert!(answers[0].message().contains("⚠ This model ends on 2"), "{}", answers[0].message());
     assert_eq!(answers[1].code(), "model_retired");
     let message = answers[1].message();
-    let words = ["Error: anthropic: model: claude-sonnet-4-5-20250929", " This model is scheduled to be shut down \
-        on 2"];
+    let words = [
+        "Error: anthropic: model: claude-sonnet-4-5-20250929",
+        " This model is scheduled to be shut down \
+        on 2",
+    ];
     assert!(message.starts_with(words[0]) && message.contains(words[1]), "{message}");
     assert!(message.contains(". Its successor is claude-sonnet-"), "{message}");
     assert_eq!(answers[3].code(), "provider_not_found");
@@ -253,8 +256,7 @@ fn dropped_model_is_said_to_be_gone() {
     assert_eq!(refresh(), "openai-compatible: 2 models (2 new)\n");
     is_listed.store(false, Ordering::Relaxed);
     assert_eq!(refresh(), "openai-compatible: 1 model (1 gone)\n");
-    let end =
-        "OpenAI-compatible no longer lists this model. It is scheduled to be shut down on 2026-11-30. Its successor \
+    let end = "OpenAI-compatible no longer lists this model. It is scheduled to be shut down on 2026-11-30. Its successor \
          is new-1";
     for name in ["old-1", "openai-compatible:old-1"] {
         let answers = patchbay.answers(&[&format!("/model {name}"), "hello"]);

@@ -95,7 +95,9 @@ fn adapter_is_added_changed_and_removed_at_run_time() {
 
     // An invalid file changes nothing and is reported.
     replace_adapter(&patchbay, "scripted", b"\0asm no component");
-    let listed = wait_for_answer(&mut live, "/providers", |answer| answer.message().contains("the previous version stays in use: "));
+    let listed = wait_for_answer(&mut live, "/providers", |answer| {
+        answer.message().contains("the previous version stays in use: ")
+    });
     assert!(listed.last().unwrap().message().contains("scripted - ready"), "{listed:?}");
     assert_eq!(live.message("hello"), "B");
 
@@ -139,8 +141,12 @@ fn config_toml_is_watched_and_invalid_content_is_ignored() {
 
     patchbay.write("home/config/config.toml", "[providers.echo");
     let answers = wait_for_answer(&mut live, "/providers", |answer| {
-        notices(answer).any(|text| text.starts_with("config.toml cannot be used, and its previous version stays in \
-            effect: "))
+        notices(answer).any(|text| {
+            text.starts_with(
+                "config.toml cannot be used, and its previous version stays in \
+            effect: ",
+            )
+        })
     });
     assert!(answers.last().unwrap().message().contains("echo - ready"), "{answers:?}");
     assert_eq!(live.message("hello"), "You said: hello");

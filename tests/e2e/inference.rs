@@ -32,7 +32,8 @@ fn skill_inference_counts_against_call_and_session_limits() {
     let answers = patchbay.answers(&["/ask", "/ask", "hello", "hello"]);
     assert_eq!(answers[0].code(), "tool_result");
     assert_eq!((answers[1].code(), answers[1].data()["kind"].as_str()), ("tool_failed", Some("quota")));
-    let words = "the prompt has about 6 tokens, but this session has only 3 of its 8 tokens left (limits.session_tokens)";
+    let words =
+        "the prompt has about 6 tokens, but this session has only 3 of its 8 tokens left (limits.session_tokens)";
     assert!(answers[1].message().contains(words), "{}", answers[1].message());
     assert_eq!((answers[2].code(), answers[3].code()), ("answered", "limit_tokens"));
     // The limit belongs to the session and remains exhausted.

@@ -217,9 +217,8 @@ fn retries_are_counted_down_in_the_busy_row_only() {
     terminal.press("\x1b");
     terminal.wait_for_prefix("Stopped after ");
     terminal.wait_for_prompt();
-    terminal.wait_until("the retry is no longer shown", || {
-        !terminal.lines().iter().any(|line| line.contains("etrying"))
-    });
+    terminal
+        .wait_until("the retry is no longer shown", || !terminal.lines().iter().any(|line| line.contains("etrying")));
     let (on, off) = ("\x1b]9;4;3\x1b\\", "\x1b]9;4;0\x1b\\");
     terminal.wait_until("the progress sign is off", || {
         let written = terminal.written();

@@ -298,7 +298,7 @@ fn export_and_sync_make_machines_equal() {
     assert!(succeed(&two, &["sync", list, "--from", from, "--exact", "--yes"]).contains("Remove package 'own'.\n"));
     assert_eq!(packages(&two), ["greet", "tools"]);
 
-    // A changed export is refused before the first change, and a changed copy is mended.
+    // A changed export is refused before the first change, and a changed copy is repaired.
     let skill = copy(&two, "tools").join("skills/hello/SKILL.md");
     overwrite(&skill, b"changed");
     assert!(two.line("/skills").contains("[package_changed]"));

@@ -141,11 +141,7 @@ fn persona_links_out_of_a_workspace_are_not_followed() {
         "{}",
         answers[0].message()
     );
-    assert!(
-        answers[1].message().starts_with("Error: agent cannot read 'sly': SOUL.md: "),
-        "{}",
-        answers[1].message()
-    );
+    assert!(answers[1].message().starts_with("Error: agent cannot read 'sly': SOUL.md: "), "{}", answers[1].message());
     assert!(!stored(&patchbay, &patchbay.last_session()).to_string().contains("Secret"));
 }
 

@@ -98,14 +98,16 @@ async fn invalid_tool_descriptions_are_rejected() {
         (
             schema("{"),
             "the input schema of tool 'run' is not valid JSON: EOF while parsing an object at line 1 column \
-             1".to_owned(),
+             1"
+            .to_owned(),
         ),
         (schema("[]"), "the input schema of tool 'run' is not a JSON object".to_owned()),
         (schema("true"), "the input schema of tool 'run' is not a JSON object".to_owned()),
         (
             schema(&format!("{{\"type\":\"object\",\"not\":{}", "{\"not\":".repeat(500))),
             "the input schema of tool 'run' is not valid JSON: recursion limit exceeded at line 1 column \
-             906".to_owned(),
+             906"
+            .to_owned(),
         ),
     ];
     let harness = Harness::new(small_limits());

@@ -154,8 +154,6 @@ async fn schemas_and_extra_fields_are_cleaned() {
     let key = json!({"type": "object", "properties": {"a\u{200b}b": {}}});
     assert_eq!(
         harness.assert_describe_fails(&guest(&[("run", key)])).await,
-        Failure::InvalidOutput(
-            "the input schema of tool 'run' has a key with invisible characters: 'ab'".to_owned()
-        )
+        Failure::InvalidOutput("the input schema of tool 'run' has a key with invisible characters: 'ab'".to_owned())
     );
 }

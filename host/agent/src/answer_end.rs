@@ -96,11 +96,7 @@ mod tests {
             (Stop::MaxTokens, "Half", None),
             (Stop::MaxTokens, "", Some("The answer is cut off: it reached the model's output limit.")),
             (Stop::ContextWindow, "Half", None),
-            (
-                Stop::ContextWindow,
-                "",
-                Some("The answer is cut off: the model's context window is full."),
-            ),
+            (Stop::ContextWindow, "", Some("The answer is cut off: the model's context window is full.")),
             (Stop::Refusal, "Sorry.", Some("The model refuses to answer this.")),
             (Stop::ContentFilter, "Half", Some("The provider's filter cut the answer off.")),
             (Stop::Other, "Half", Some("The provider ended the answer for another reason: raw.")),

@@ -130,7 +130,8 @@ fn answer(path: &str, file: &SkillFile, offset: u64, limit: u64) -> Result<Inter
     let shown = text::excerpt(path, 80);
     if let Some(media_type) = media::image_or_pdf(contents) {
         if size > MEDIA_BYTES {
-            let message = format!("'{shown}' has {}; the limit of an image or a PDF is 5 MiB.", text::size(size as u64));
+            let message =
+                format!("'{shown}' has {}; the limit of an image or a PDF is 5 MiB.", text::size(size as u64));
             return Err(InternalError { code: Code::SkillFileBinary, message });
         }
         let value = json!({"path": path, "size": size, "media_type": media_type});

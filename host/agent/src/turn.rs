@@ -209,8 +209,7 @@ impl Agent {
         };
         let rows = self.rows().await?;
         let Some(plan) = compaction::plan(&rows, round.turn.ending.began) else {
-            let advice =
-                "There is nothing to summarise: send less at once, or choose a model with a larger context window \
+            let advice = "There is nothing to summarise: send less at once, or choose a model with a larger context window \
                  with /model.";
             return Err(too_long(refusal, "", advice));
         };

@@ -1,4 +1,4 @@
-//! What outlives a connection to the server: open sessions, requests without a response, and messages that wait.
+//! State that outlives a connection to the server: open sessions, requests without a response, and messages that wait.
 //!
 //! After a reconnect, the bridge first resumes the sessions that were open, because the server refuses messages about others. With
 //! the position of the last update that was passed on, the server sends exactly the updates that follow. Then
@@ -182,8 +182,7 @@ impl Link {
             self.waiting.push((self.unanswered.back().map(|last| last.id.clone()), line));
         } else if let Incoming::Request { id, .. } = Incoming::parse(line.as_bytes()) {
             self.unanswered.retain(|open| open.id != id);
-            let message =
-                format!("the server is not connected, and {WAITING_BYTES} bytes are already waiting for it.");
+            let message = format!("the server is not connected, and {WAITING_BYTES} bytes are already waiting for it.");
             let _ = self.editor.respond(&id, Err(lost(message))).await;
         }
     }

@@ -17,7 +17,7 @@ pub enum Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    /// Parses a line, which may contain line feeds.
+    /// Parses a line, which may contain newlines.
     ///
     /// # Errors
     /// `parse_error` if no name follows the `/`.

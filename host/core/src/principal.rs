@@ -1,4 +1,4 @@
-//! The person on whose behalf a session works.
+//! The user that a session works for.
 
 use std::{fmt, str::FromStr};
 

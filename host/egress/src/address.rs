@@ -51,8 +51,10 @@ impl AddressScope {
             }
             (Self::Loopback, _) => "this name must resolve to this machine; check the system's resolver",
             (Self::Private, _) => "the grant names a private address",
-            (Self::Near | Self::NearOrPublic, _) => "plain http is only allowed for private and loopback addresses; \
-                use https",
+            (Self::Near | Self::NearOrPublic, _) => {
+                "plain http is only allowed for private and loopback addresses; \
+                use https"
+            }
         };
         Err(EgressError::Address { host: host.to_owned(), address, what: class.to_string(), next })
     }

@@ -59,8 +59,10 @@ pub enum PlacementError {
         parameter: String,
     },
     /// The operator allowed only another place.
-    #[error("credential '{name}' may not be sent in {asked}; [credentials.{name}] of config.toml only allows \
-        {allowed}")]
+    #[error(
+        "credential '{name}' may not be sent in {asked}; [credentials.{name}] of config.toml only allows \
+        {allowed}"
+    )]
     Elsewhere {
         /// The name of the credential.
         name: Name,
@@ -137,9 +139,7 @@ impl CredentialConfig {
 #[non_exhaustive]
 pub enum CredentialError {
     /// `config.toml` has no such credential.
-    #[error(
-        "credential '{name}' not found: add a table [credentials.{name}] with its origin to config.toml"
-    )]
+    #[error("credential '{name}' not found: add a table [credentials.{name}] with its origin to config.toml")]
     NotConfigured {
         /// The name that the skill requested.
         name: Name,

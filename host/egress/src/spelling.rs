@@ -1,4 +1,4 @@
-//! The ways in which an encoder may write one ASCII character: as it is, percent-encoded, escaped for JSON or HTML.
+//! The ways in which an encoder may write one ASCII character: unchanged, percent-encoded, escaped for JSON or HTML.
 
 use std::sync::LazyLock;
 

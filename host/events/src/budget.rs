@@ -162,7 +162,9 @@ mod tests {
         let first = budget.reserve(60).unwrap();
         let refused = budget.reserve(31).unwrap_err();
         assert!(
-            refused.contains("about 31 tokens, but this session has only 30 of its 100 tokens left (limits.session_tokens)"),
+            refused.contains(
+                "about 31 tokens, but this session has only 30 of its 100 tokens left (limits.session_tokens)"
+            ),
             "{refused}"
         );
         drop(budget.reserve(30).unwrap());

@@ -1,4 +1,4 @@
-//! Bounds the memory that parsing a JSON text takes. A value of two bytes can take a hundred in memory, and `rmcp` keeps a text
+//! Bounds the memory for parsing JSON. A value of two bytes can take a hundred in memory, and `rmcp` keeps a text
 //! in several forms at once while it looks for the kind of message.
 
 /// Limit of the values in a message. A message at the limit takes some tens of megabytes while it is parsed.

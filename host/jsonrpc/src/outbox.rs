@@ -127,7 +127,7 @@ impl Outbox {
     }
 
     async fn send(&self, message: &Value) -> Result<(), OutboxClosed> {
-        // serde_json writes no line feeds outside of its pretty form.
+        // serde_json writes no newlines outside of its pretty form.
         self.send_line(message.to_string()).await
     }
 

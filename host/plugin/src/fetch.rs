@@ -1,4 +1,4 @@
-//! Fetches a package from where a user says that it is: a local path, an `https://` URL, or a registry.
+//! Fetches a package from the source that the user names: a local path, an `https://` URL, or a registry.
 
 use std::{
     fmt,

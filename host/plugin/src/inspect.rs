@@ -188,8 +188,7 @@ impl Inspector {
                 let name = &manifest.name;
                 if name.as_str() != report.name {
                     let label = text::clean_line(&report.name);
-                    let words =
-                        format!("The adapter's name '{name}' differs from its folder or file, '{label}'.");
+                    let words = format!("The adapter's name '{name}' differs from its folder or file, '{label}'.");
                     report.problem(&Problem::new(Code::InvalidName, words));
                 }
                 report.provider = Some(manifest);

@@ -318,10 +318,7 @@ mod tests {
             error("x").ends_with("x has neither a SKILL.md nor a component (*.wasm), so it is not a plugin's folder")
         );
         folder.write("y.wasm", b"\0asm\x01\0\0\0");
-        assert!(
-            error("y.wasm")
-                .ends_with("a core module, not a component; 'patchbay plugin build' turns it into one")
-        );
+        assert!(error("y.wasm").ends_with("a core module, not a component; 'patchbay plugin build' turns it into one"));
         folder.write("A b.wasm", EMPTY);
         assert!(error("A b.wasm").contains("'A b' is not a valid name"), "{}", error("A b.wasm"));
         assert!(error("nope").starts_with("cannot read "));

@@ -97,8 +97,10 @@ pub enum RegistryError {
         source: ManifestError,
     },
     /// The version is there already, with another component.
-    #[error("{address} already exists with other contents ({there}); raise the version, because others may have \
-        pinned it")]
+    #[error(
+        "{address} already exists with other contents ({there}); raise the version, because others may have \
+        pinned it"
+    )]
     Exists {
         /// The address of the package.
         address: String,

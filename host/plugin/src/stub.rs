@@ -1,4 +1,4 @@
-//! A server on loopback for the tests of downloads and registries: it answers what a test says, and keeps the requests.
+//! A server on loopback for the tests of downloads and registries: it responds as a test specifies, and keeps the requests.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,5 +1,5 @@
 //! Explains imports of WASI preview 1 in a core module, which a C library adds. The sandbox provides none of them. Threads need no
-//! import: the library's functions are there, and only return an error.
+//! import: the library's functions exist, but only return an error.
 
 use std::path::Path;
 

@@ -432,9 +432,7 @@ impl Permits {
                 "it was granted for a linked folder that changed or is no longer linked. To read its files: \
                  /reload_skills",
             ),
-            Some(Standing::Changed(files)) if files.is_empty() => {
-                stale("its files have changed since it was granted")
-            }
+            Some(Standing::Changed(files)) if files.is_empty() => stale("its files have changed since it was granted"),
             Some(Standing::Changed(files)) => {
                 stale(&format!("its files have changed since it was granted: {}", files.join(", ")))
             }

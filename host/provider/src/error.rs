@@ -1,6 +1,6 @@
 //! The errors of the crate: [`ModelError`] before a provider is asked, [`ExchangeError`] after that,
 //! and [`CompleteError`], which is either. Each has a stable [`Code`] and becomes an [`Outcome`] for
-//! the user. No text holds a secret.
+//! the user. No message contains a secret.
 
 use std::time::Duration;
 

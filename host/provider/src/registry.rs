@@ -123,8 +123,7 @@ impl Registry {
         }
         for (name, adapter) in &found.adapters {
             if missing.contains_key(name) || entries.iter().any(|entry| entry.name == *name) {
-                let why =
-                    format!("provider '{name}' already exists; give the file another name");
+                let why = format!("provider '{name}' already exists; give the file another name");
                 found.invalid.insert(format!("{name}.wasm"), why);
                 continue;
             }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use patchbay_sandbox::adapter::RetryHint;
 
-/// Attempts at one completion whose failures are not overload: broken streams, connections that fail, time-outs, errors of the
+/// Attempts at one completion whose failures are not overload: broken streams, connections that fail, timeouts, errors of the
 /// server. Such a failure lasts seconds or stays.
 pub(crate) const ATTEMPTS: u32 = 5;
 

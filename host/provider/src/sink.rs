@@ -110,7 +110,10 @@ mod tests {
     fn cause_of_a_failed_connection_is_short() {
         for (message, expected) in [
             ("cannot connect to http://localhost:8080: Connection refused (os error 111)", "connection refused"),
-            ("the response from https://example.org was cut short", "the response from https://example.org was cut short"),
+            (
+                "the response from https://example.org was cut short",
+                "the response from https://example.org was cut short",
+            ),
             ("", ""),
         ] {
             assert_eq!(cause(&failed(FailureKind::Network, message)), expected);

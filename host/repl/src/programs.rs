@@ -175,8 +175,12 @@ impl Programs {
 
     /// Returns the order for a program of a model.
     fn order(&self, command: &TerminalCommand, terms: &CallTerms) -> Result<Order, OutsideError> {
-        let cannot = |error: io::Error| OutsideError::Unavailable(format!("cannot create a folder for temporary \
-            files: {error}"));
+        let cannot = |error: io::Error| {
+            OutsideError::Unavailable(format!(
+                "cannot create a folder for temporary \
+            files: {error}"
+            ))
+        };
         let temp = self.temp().map_err(cannot)?;
         let folder = given::folder(&self.workspace, command.cwd.as_deref()).map_err(OutsideError::Failed)?;
         let fence = self.fence(command, terms, &temp);
@@ -214,8 +218,7 @@ impl Programs {
         let order = self.order(command, terms)?;
         let before = self.protected().await;
         let running = RunningProgram::start(&self.options.child, &order);
-        let running =
-            running.map_err(|error| OutsideError::Unavailable(format!("cannot start a cage: {error}")))?;
+        let running = running.map_err(|error| OutsideError::Unavailable(format!("cannot start a cage: {error}")))?;
         Ok(WatchedProgram::new(Arc::clone(self), session, running, before))
     }
 

@@ -362,9 +362,12 @@ pub fn precompile(bytes: &[u8]) -> Result<Vec<u8>, Failure> {
 }
 
 pub(crate) fn precompiled(bytes: &[u8], config: &Config) -> Result<Vec<u8>, Failure> {
-    let engine =
-        Engine::new(config).map_err(|error| Failure::Unavailable(format!("cannot create an engine to compile with: \
-            {error:#}")))?;
+    let engine = Engine::new(config).map_err(|error| {
+        Failure::Unavailable(format!(
+            "cannot create an engine to compile with: \
+            {error:#}"
+        ))
+    })?;
     engine.precompile_component(bytes).map_err(invalid)
 }
 

@@ -185,8 +185,7 @@ impl Sandbox {
         let kept = Arc::clone(&artefact);
         // The engine refuses the work of another build only. Where there is no /proc/self/exe, as on macOS, the compiler is the
         // file at this program's path, which an upgrade replaces.
-        let replaced =
-            "Patchbay's program file was replaced by another version, so components cannot be compiled; restart \
+        let replaced = "Patchbay's program file was replaced by another version, so components cannot be compiled; restart \
              Patchbay";
         let component = self
             .off_thread(move |_, parts| {
@@ -238,11 +237,18 @@ impl EngineParts {
             tracing::warn!("cannot create the instance pool, allocating instances on demand: {error:#}");
             Engine::new(&config(limits, false))
         });
-        let engine = engine.map_err(|error| Failure::Unavailable(format!("cannot create the component engine: \
-            {error:#}")))?;
-        let (skills, adapters) =
-            linkers(&engine).map_err(|error| Failure::Unavailable(format!("cannot create the component linker: \
-                {error:#}")))?;
+        let engine = engine.map_err(|error| {
+            Failure::Unavailable(format!(
+                "cannot create the component engine: \
+            {error:#}"
+            ))
+        })?;
+        let (skills, adapters) = linkers(&engine).map_err(|error| {
+            Failure::Unavailable(format!(
+                "cannot create the component linker: \
+                {error:#}"
+            ))
+        })?;
         start_ticking(&engine)?;
         Ok(Self { fingerprint: artefacts::fingerprint(&engine), engine, skills, adapters })
     }

@@ -101,9 +101,7 @@ pub fn shape(bytes: &[u8]) -> Result<ComponentShape, Failure> {
         };
         match payload {
             Payload::Version { encoding: Encoding::Module, .. } if within.is_empty() => {
-                return invalid(
-                    "a core module, not a component; 'patchbay plugin build' turns it into one".to_owned(),
-                );
+                return invalid("a core module, not a component; 'patchbay plugin build' turns it into one".to_owned());
             }
             Payload::ModuleSection { unchecked_range: range, .. } => {
                 within.push(range.end);
@@ -243,9 +241,7 @@ impl ComponentShape {
             } else {
                 text::excerpt(&self.exports.join(", "), 200)
             };
-            return invalid(format!(
-                "{what} exports {export}x, but this component exports {exports}. {declared}"
-            ));
+            return invalid(format!("{what} exports {export}x, but this component exports {exports}. {declared}"));
         }
         if self.is_async {
             return invalid(ASYNC.to_owned());

@@ -1,5 +1,5 @@
-//! What a supervisor such as systemd gives and wants to know: a listening socket (`LISTEN_FDS`), and when the server is ready
-//! (`NOTIFY_SOCKET`).
+//! The interface to a supervisor such as systemd: it provides a listening socket (`LISTEN_FDS`), and is told when the server is
+//! ready (`NOTIFY_SOCKET`).
 
 use std::{env, io, os::unix::net::UnixDatagram};
 

@@ -247,8 +247,13 @@ impl Case<'_> {
             (Mode::Plan, Capability::Http(_), Fate::Allow) => {
                 (Fate::Allow, format!("{why} Plan mode only allows GET without a body."))
             }
-            (Mode::Plan, Capability::Http(_), _) => (Fate::Deny, format!("{why} Plan mode does not ask about \
-                requests.")),
+            (Mode::Plan, Capability::Http(_), _) => (
+                Fate::Deny,
+                format!(
+                    "{why} Plan mode does not ask about \
+                requests."
+                ),
+            ),
             (Mode::Edits, Capability::WorkspaceWrite, Fate::Ask) if !self.permits.only_for_one_call(capability) => {
                 match &self.named.path {
                     None => {

@@ -1,4 +1,4 @@
-//! The text that tells an agent of its unread mail, with the mails themselves as far as they fit. `wake` commits it.
+//! The text that tells an agent about its unread mail, with the mails themselves as far as they fit. `wake` commits it.
 
 use patchbay_core::{AgentId, text};
 use patchbay_store::MailRow;

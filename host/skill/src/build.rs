@@ -284,8 +284,10 @@ impl SnapshotBuilder<'_> {
                 continue;
             }
             self.shadow(&alias, root, format!("the {root} skills {}", names.join(", ")));
-            let message =
-                format!("Alias '/{alias}' is claimed by {}; it works for none of them. Use '/skill NAME'.", names.join(", "));
+            let message = format!(
+                "Alias '/{alias}' is claimed by {}; it works for none of them. Use '/skill NAME'.",
+                names.join(", ")
+            );
             for skill in &owners {
                 self.diagnose(skill.as_str(), Problem::new(Code::AliasAmbiguous, message.clone()));
             }

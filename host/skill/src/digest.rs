@@ -87,7 +87,7 @@ fn differences<'l>(old: &'l str, new: &'l str) -> Vec<(&'l str, &'static str)> {
     changed
 }
 
-/// Parses a list into paths and hashes. A path may contain line feeds, so the end of a line is found
+/// Parses a list into paths and hashes. A path may contain newlines, so the end of a line is found
 /// by the fixed length of the hash.
 fn parse(lines: &str) -> BTreeMap<&str, &str> {
     let mut files = BTreeMap::new();

@@ -52,7 +52,7 @@ pub struct Candidate {
     pub component: Option<Component>,
     /// The instructions; `None` if the SKILL.md came from the file cache, in which case the store has the text.
     pub instructions: Option<Arc<str>>,
-    /// Problems that do not exclude the skill, such as mended lines.
+    /// Problems that do not exclude the skill, such as repaired lines.
     pub notes: Vec<Problem>,
     /// The canonical path of the root, for a skill of [`Root::Extra`]; the package's name, for one of [`Root::Package`].
     pub root_path: Option<Arc<str>>,

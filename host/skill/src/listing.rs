@@ -207,8 +207,10 @@ impl Listing {
             let caseless = patchbay_core::caseless(name).into_owned();
             if let Some(first) = seen.get(&caseless) {
                 let (file, first) = (text::excerpt(&file, 80), text::excerpt(first, 80));
-                self.skip(format!("'{file}' and '{first}' are one name on systems that ignore case or Unicode \
-                    normal form."));
+                self.skip(format!(
+                    "'{file}' and '{first}' are one name on systems that ignore case or Unicode \
+                    normal form."
+                ));
                 continue;
             }
             seen.insert(caseless, name.to_owned());

@@ -364,8 +364,7 @@ mod tests {
             problem("---\nname: other\n---\n"),
             (
                 Code::InvalidName,
-                "Name 'other' in SKILL.md differs from its folder or file, 'calc'. Write 'name: calc'."
-                    .to_owned()
+                "Name 'other' in SKILL.md differs from its folder or file, 'calc'. Write 'name: calc'.".to_owned()
             )
         );
         assert_eq!(
@@ -502,7 +501,7 @@ mod tests {
     }
 
     proptest! {
-        /// The capabilities and the eligibility are the same as without the mended lines.
+        /// The capabilities and the eligibility are the same as without the repaired lines.
         #[test]
         fn mended_lines_change_no_capability_and_no_eligibility(
             lines in proptest::collection::vec(prop_oneof![

@@ -141,10 +141,9 @@ fn write(entry: &mut Entry<'_, impl Read>, to: &Path, limit: u64, raw: &[u8]) ->
     let written = |source| TarballError::Write { name: shown(raw), source };
     let created = OpenOptions::new().write(true).create_new(true).open(to);
     let mut file = created.map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => TarballError::Entry {
-            name: shown(raw),
-            why: "occurs twice (some systems ignore letter case)".to_owned(),
-        },
+        io::ErrorKind::AlreadyExists => {
+            TarballError::Entry { name: shown(raw), why: "occurs twice (some systems ignore letter case)".to_owned() }
+        }
         _ => written(error),
     })?;
     let size = entry.size();

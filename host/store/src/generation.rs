@@ -47,8 +47,10 @@ impl Generation {
     /// Called after the commit, before the caller of the write gets its result.
     pub(crate) fn end(&self) {
         if let Err(error) = self.write(self.unique()) {
-            tracing::error!("reading grants and blocks for each call, because the file that announces changes \
-                cannot be written: {error}");
+            tracing::error!(
+                "reading grants and blocks for each call, because the file that announces changes \
+                cannot be written: {error}"
+            );
         }
     }
 

@@ -1,4 +1,4 @@
-//! Changes of installed packages, and what becomes of the grants of their skills.
+//! Changes of installed packages, and the effect on the grants of their skills.
 //!
 //! `packages.lock` is a file, and grants are rows, so the two cannot change in one step. The crate `plugin` writes the change here
 //! first, then replaces the lock, then settles the change, which moves the grants. After a crash between these steps, the lock

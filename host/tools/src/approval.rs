@@ -45,15 +45,9 @@ impl QuestionPermits {
 /// Why a question is not asked: too many are open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NoQuestionPermit {
-    #[error(
-        "{} questions of this session are open; answer one, then call the tool again",
-        QuestionPermits::OF_SESSION
-    )]
+    #[error("{} questions of this session are open; answer one, then call the tool again", QuestionPermits::OF_SESSION)]
     Session,
-    #[error(
-        "{} questions of all sessions are open; answer one, then call the tool again",
-        QuestionPermits::ALL
-    )]
+    #[error("{} questions of all sessions are open; answer one, then call the tool again", QuestionPermits::ALL)]
     Process,
 }
 

@@ -68,8 +68,7 @@ impl EditedFiles {
                 let text = editor.read(&self.absolute(&place.path)).await;
                 let text = text.map_err(|error| editor_error("read", &path, &error))?;
                 if text.len() > Self::EDITOR_BYTES {
-                    let problem =
-                        format!("its text has {} bytes; the limit is {}", text.len(), Self::EDITOR_BYTES);
+                    let problem = format!("its text has {} bytes; the limit is {}", text.len(), Self::EDITOR_BYTES);
                     return Err(editor_error("read", &path, &problem));
                 }
                 text.into_bytes().into()

@@ -1,7 +1,7 @@
 //! The one path for every tool call by a user, a model or another tool: look-up, block list, schema check, policy,
 //! limits and journal. Called by `session` and `agent`.
 //!
-//! - [`ResolvedTool::find`]: the one look-up of a tool by its name. It refuses tools for people to models.
+//! - [`ResolvedTool::find`]: the one look-up of a tool by its name. It refuses user-only tools to models.
 //! - [`CallContext`] and [`ToolInvocation`]: the input of a call, shared with nested calls and its own.
 //! - [`Tools::run`]: runs a tool; [`Tools::only_reads`]: whether others may run beside it.
 //! - [`Approver`]: asks the user to approve a call. [`Question`]: the question; [`Approval`]: the answer.

@@ -20,8 +20,7 @@ const TEMPORARY_START: &str = ".patchbay-";
 const TEMPORARY_END: &str = ".tmp";
 
 const GIT: &str = "it is in git's own directory, which contains hooks and the credentials of remotes";
-const SETTINGS: &str =
-    "it contains skills, or settings by which agents, editors or git start programs; a plugin may read it, not \
+const SETTINGS: &str = "it contains skills, or settings by which agents, editors or git start programs; a plugin may read it, not \
      change it";
 const TEMPORARY: &str = "names of this form are Patchbay's temporary files";
 const BARE: &str =

@@ -3,7 +3,7 @@
 //! each write, so links that are made later count as well.
 //!
 //! A plugin cannot make links, but it could write what one leads to: `skills/x/SKILL.md` if `.claude/skills` is a link to
-//! `../skills`. Links of the workspace are followed within it only, as the loaders of skills and personas do; links of the
+//! `../skills`. Links in the workspace are only followed within it, as the loaders of skills and personas do; links of the
 //! operator's own folders lead anywhere.
 
 use std::{

@@ -96,8 +96,11 @@ pub(super) fn run(table: &mut Table) {
         &[125],
         "a built-in command beside an image",
         &said,
-        &["/skills does not accept attachments; 'image' was not used.", "deploy - Deploy changes to staging \
-            environment"],
+        &[
+            "/skills does not accept attachments; 'image' was not used.",
+            "deploy - Deploy changes to staging \
+            environment",
+        ],
     );
     let said = peer.say(8, &session, json!([text("/nope")]));
     table.equal(&[185], "an unknown command", said, "Error: unknown command '/nope'.".to_owned());

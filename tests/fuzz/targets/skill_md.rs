@@ -33,7 +33,7 @@ fn refused(problem: &Problem) {
     assert_eq!(*message, text::clean_line(message), "a diagnostic is one clean line");
 }
 
-/// A mended manifest has the same requests and requirements as the text without the mended lines.
+/// A repaired manifest has the same requests and requirements as the text without the repaired lines.
 fn mended(read: &ParsedSkillMd, skill_md: &str) {
     let mut lines: Vec<&str> = skill_md.split_inclusive('\n').collect();
     for note in read.mended.iter().rev() {

@@ -148,8 +148,14 @@ async fn large_answer_is_limited_to_half_of_the_rest() {
 #[tokio::test]
 async fn unknown_price_is_refused_only_with_a_budget() {
     let euro = Prices { currency: "EUR".to_owned(), ..dollar() };
-    for (prices, why) in [(None, "its price is not known"), (Some(euro), "its price is in EUR, but a budget is in \
-        USD")] {
+    for (prices, why) in [
+        (None, "its price is not known"),
+        (
+            Some(euro),
+            "its price is in EUR, but a budget is in \
+        USD",
+        ),
+    ] {
         let known = prices.clone();
         let about = move |about: &mut ModelInfo| about.prices = known;
         let stage = TestAgent::with_model([], 0, SessionLimits::default(), about, session_budget(5)).await;

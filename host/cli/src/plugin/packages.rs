@@ -1,4 +1,4 @@
-//! What the commands of packages share: the packages of the home, the question before a change, and the grants to type.
+//! Shared by the package commands: the packages of the home, the question before a change, and the grants to type.
 
 use std::{
     collections::BTreeMap,

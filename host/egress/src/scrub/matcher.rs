@@ -1,4 +1,4 @@
-//! Finds every spelling of a set of texts in time that is linear in the input, whatever the input is.
+//! Finds every spelling of a set of strings in time linear in the input, whatever the input is.
 //!
 //! The texts are one nondeterministic automaton whose states are bits: bit `n` of a text is set after its first `n + 1`
 //! characters were read. A character moves all states at once by a shift and a mask. Because one character may be spelled by

@@ -211,7 +211,8 @@ fn file_readable_by_others_is_warned_of_once() {
         fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
         let secrets = Secrets::with_environment(home.path(), environment);
         let warning = || secrets.file.warning(&File::open(&path).unwrap());
-        let words = format!("other users can read {0}, which contains secrets. To fix it: chmod 600 '{0}'", path.display());
+        let words =
+            format!("other users can read {0}, which contains secrets. To fix it: chmod 600 '{0}'", path.display());
         assert_eq!(warning(), open.then_some(words), "{mode:o}");
         assert_eq!(warning(), None, "{mode:o}");
     }

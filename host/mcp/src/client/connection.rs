@@ -172,11 +172,10 @@ mod tests {
         }
         for unknown in ["1999-01-01", "2999-01-01", ""] {
             let error = check_revision(&revision(unknown)).unwrap_err();
-            assert!(
-                error
-                    .starts_with(&format!("it speaks revision '{unknown}' of MCP, which is not supported; use \
-                        2024-11-05, "))
-            );
+            assert!(error.starts_with(&format!(
+                "it speaks revision '{unknown}' of MCP, which is not supported; use \
+                        2024-11-05, "
+            )));
         }
     }
 

@@ -393,8 +393,11 @@ mod tests {
 
     #[test]
     fn failures_of_the_transport_differ_from_errors_of_the_server() {
-        assert_eq!(transport_problem(&transport_failure("it sent no response".to_owned())).unwrap(), "it sent no \
-            response");
+        assert_eq!(
+            transport_problem(&transport_failure("it sent no response".to_owned())).unwrap(),
+            "it sent no \
+            response"
+        );
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The result of a call as content of the host. What the host has no form for is named in a line.
+//! Converts the result of a call to content of the host. Unsupported content becomes a line that names it.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use patchbay_sandbox::Content;

@@ -172,12 +172,18 @@ impl McpServer {
                 refresh.succeeded(changes, Instant::now());
             }
             Ok(Err(error)) => {
-                tracing::warn!("cannot list the tools of the MCP server '{}', so the earlier list stays in use: \
-                    {error}", self.name);
+                tracing::warn!(
+                    "cannot list the tools of the MCP server '{}', so the earlier list stays in use: \
+                    {error}",
+                    self.name
+                );
                 refresh.failed(Instant::now());
             }
-            Err(_) => tracing::warn!("listing the tools of the MCP server '{}' takes too long, so the earlier list \
-                stays in use", self.name),
+            Err(_) => tracing::warn!(
+                "listing the tools of the MCP server '{}' takes too long, so the earlier list \
+                stays in use",
+                self.name
+            ),
         }
     }
 
@@ -261,8 +267,7 @@ impl McpServer {
             return Err(self.unavailable("the session is closed"));
         }
         if state.failures >= FAILURES && matches!(self.address, ServerAddress::Process(_)) {
-            let problem =
-                format!("{}; it failed {FAILURES} times and is not restarted in this session", state.problem);
+            let problem = format!("{}; it failed {FAILURES} times and is not restarted in this session", state.problem);
             return Err(ServerError::GivenUp(self.not_available(&problem)));
         }
         if let Some(wait) = state.not_before.and_then(|at| at.checked_duration_since(Instant::now()))

@@ -1,4 +1,4 @@
-//! The session of a connection, opened when it is first needed: a client that only looks who answers leaves none.
+//! The session of a connection, opened when it is first needed: a client that only looks around creates none.
 
 use std::sync::Arc;
 

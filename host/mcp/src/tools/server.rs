@@ -229,7 +229,8 @@ impl ServerTools {
         for tool in &list.tools {
             let name = full_name(&self.name, &tool.name);
             if let Some(other) = checked.tools.iter().find(|other| other.spec.name() == name) {
-                let problem = format!("Tool '{}' is left out: '{}' has the same name, '{name}'.", tool.name, other.tool);
+                let problem =
+                    format!("Tool '{}' is left out: '{}' has the same name, '{name}'.", tool.name, other.tool);
                 checked.problems.push(text::clean_line(&problem));
                 continue;
             }

@@ -180,10 +180,12 @@ impl SessionServers {
         };
         let mut problems = checked.problems.clone();
         let unused = server.decisions.keys().filter(|tool| !checked.tools.iter().any(|it| it.tool == **tool));
-        problems.extend(
-            unused.map(|tool| format!("config.toml has a rule for '{tool}', which is not a usable tool of the \
-                server.")),
-        );
+        problems.extend(unused.map(|tool| {
+            format!(
+                "config.toml has a rule for '{tool}', which is not a usable tool of the \
+                server."
+            )
+        }));
         let tools = checked.tools.iter().map(|tool| McpToolReport {
             name: tool.spec.name().to_owned(),
             decision: tool.decision,

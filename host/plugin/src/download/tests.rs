@@ -74,7 +74,10 @@ async fn size_time_and_pace_are_limited() {
 async fn only_public_addresses_and_the_named_server_are_asked() {
     for (url, words) in [
         ("http://example.com/x.wasm", "http://example.com is not encrypted: use https, or http on"),
-        ("https://10.0.0.1/x.wasm", "'10.0.0.1' is a private address: packages can only come from public addresses, or from"),
+        (
+            "https://10.0.0.1/x.wasm",
+            "'10.0.0.1' is a private address: packages can only come from public addresses, or from",
+        ),
         ("https://169.254.169.254/", "'169.254.169.254' is a link-local address, where clouds serve their metadata:"),
         ("https://me:secret@example.com/", "invalid address: it contains a user name or a password"),
         ("ftp://example.com/", "invalid address: its scheme is 'ftp'"),

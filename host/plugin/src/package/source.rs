@@ -1,4 +1,4 @@
-//! Finds out what a file or folder is that the user wants to add.
+//! Determines the kind of file or folder that the user wants to add.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! Words the failure of an attempt for the caller, and decides whether another attempt may follow.
+//! Describes the failure of an attempt to the caller, and decides whether another attempt may follow.
 //!
 //! Called by `attempt` when an attempt ends, and by [`drive`](super::drive) when it gives up. No text that leaves here holds a
 //! secret.
@@ -98,8 +98,15 @@ impl Reporter<'_> {
         let AdapterFailure { kind, message, http_status, code, retry } = failure;
         let mut message = self.scrub.clean(message);
         if message.is_empty() {
-            message = http_status.map_or_else(|| "it failed".to_owned(), |status| format!("it responded with status \
-                {status}"));
+            message = http_status.map_or_else(
+                || "it failed".to_owned(),
+                |status| {
+                    format!(
+                        "it responded with status \
+                {status}"
+                    )
+                },
+            );
         }
         // The operator must see which limit it was, even if the adapter's message does not say so.
         if let Some(lost) = progress.lost.filter(|lost| !message.contains(lost.message.as_str())) {

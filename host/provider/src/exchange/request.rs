@@ -129,9 +129,12 @@ fn assemble<'b>(
         size = size.saturating_add(match piece {
             BodyPiece::Bytes(bytes) => bytes.len(),
             BodyPiece::BlobBase64(id) => {
-                let blob = blob(*id)
-                    .ok_or_else(|| Violation::of_contract(format!("put blob {id} into a body, but it does not \
-                        exist")))?;
+                let blob = blob(*id).ok_or_else(|| {
+                    Violation::of_contract(format!(
+                        "put blob {id} into a body, but it does not \
+                        exist"
+                    ))
+                })?;
                 base64::encoded_len(blob.data.len(), true).unwrap_or(usize::MAX)
             }
         });

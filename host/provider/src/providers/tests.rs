@@ -302,10 +302,7 @@ async fn invalid_version_is_reported_and_the_good_one_kept() {
     let why = "its prefix 'table-x' is refused, because the prefix 'table-' belongs to provider 'table'";
     let told = [notices.recv().await.unwrap(), notices.recv().await.unwrap()];
     assert!(told[0].starts_with("The file 'broken.wasm' is not a provider, and is ignored: "), "{told:?}");
-    assert!(
-        told[1].starts_with(&format!("The file 'zed.wasm' cannot be used, and is ignored: {why}")),
-        "{told:?}"
-    );
+    assert!(told[1].starts_with(&format!("The file 'zed.wasm' cannot be used, and is ignored: {why}")), "{told:?}");
     assert_eq!(resolved(&process, "zed-1").await.as_deref(), Ok("zed/zed-1/default"));
     let shown = status(&process, "zed").await;
     let note = shown.reason.unwrap();

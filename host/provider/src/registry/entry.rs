@@ -99,10 +99,10 @@ impl ConfiguredOrigin<'_> {
         let Some(url) = self.base_url else {
             let has_default = adapter.manifest.default_base_url.is_some();
             return match requires_origin(adapter) || (source == EntrySource::Config && has_default) {
-                true => {
-                    Err(format!("it needs the address for its requests: set origin in [providers.{name}] of \
-                        config.toml"))
-                }
+                true => Err(format!(
+                    "it needs the address for its requests: set origin in [providers.{name}] of \
+                        config.toml"
+                )),
                 false => Ok(None),
             };
         };

@@ -327,7 +327,10 @@ fn table_without_its_adapter_keeps_its_name() {
     for (name, adapter) in [("work", "missing"), ("openai", "absent")] {
         assert!(registry.get(name).is_none(), "{name}");
         let error = registry.find(&name.parse().unwrap()).err().unwrap().to_string();
-        assert!(error.contains(&format!("adapter '{adapter}' of [providers.{name}] in config.toml not found")), "{error}");
+        assert!(
+            error.contains(&format!("adapter '{adapter}' of [providers.{name}] in config.toml not found")),
+            "{error}"
+        );
     }
     assert!(registry.found.invalid["work.wasm"].contains("keeps its name"));
     // With its adapter, the table defines the provider, even if a file has the same name.

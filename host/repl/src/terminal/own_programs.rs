@@ -1,4 +1,4 @@
-//! The commands that the user types behind `!`. They run at once, one at a time; what they print is shown, and attached to the next
+//! The commands that the user types after `!`. They run at once, one at a time; what they print is shown, and attached to the next
 //! message.
 
 use std::{future::pending, sync::Arc};
@@ -78,9 +78,7 @@ impl Front {
         }
         match self.own_programs.programs.start_own(line.trim_start_matches('!')) {
             Ok(running) => self.own_programs.running = Some(OwnProgram { line: line.to_owned(), running }),
-            Err(error) => {
-                self.conversation.transcript.prose(&format!("Error: cannot start the command: {error}."))
-            }
+            Err(error) => self.conversation.transcript.prose(&format!("Error: cannot start the command: {error}.")),
         }
     }
 

@@ -1,4 +1,4 @@
-//! What was typed before raw mode was on: while the program starts, or while another program has the
+//! Input that was typed before raw mode was on: while the program starts, or while another program has the
 //! terminal. The terminal has made Enter a newline then, which is Ctrl+J in raw mode. The loop in `terminal`
 //! takes these keys before all others.
 

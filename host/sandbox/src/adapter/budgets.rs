@@ -1,4 +1,4 @@
-//! The budgets of an adapter for one completion, and the part of them that is left after each step.
+//! The budgets of an adapter for one completion, and the remainder after each step.
 
 use std::time::Duration;
 

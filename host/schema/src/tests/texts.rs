@@ -1,4 +1,4 @@
-//! Error texts for persons and models.
+//! Error messages for users and models.
 
 use serde_json::json;
 

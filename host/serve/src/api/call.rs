@@ -112,8 +112,7 @@ impl ApiError {
     }
 
     pub(crate) fn forbidden(right: &str) -> Self {
-        let message =
-            format!("this token lacks the right '{right}' (patchbay token add NAME --may …).");
+        let message = format!("this token lacks the right '{right}' (patchbay token add NAME --may …).");
         Self { message, ..Self::new(StatusCode::FORBIDDEN, Code::TokenRight) }
     }
 

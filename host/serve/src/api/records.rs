@@ -1,4 +1,4 @@
-//! What was stored: attachments, costs, tool calls.
+//! Stored records: attachments, costs, tool calls.
 
 use std::{collections::BTreeSet, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! `/cancel`: ends capturing. What was captured stays visible and is not sent.
+//! `/cancel`: ends capturing. Captured lines stay visible and are not sent.
 
 use patchbay_command::{Argument, Completion, Spec};
 

@@ -1,4 +1,4 @@
-//! What a client gives to the lines that it submits. A turn that no client's line began has none of it.
+//! The context that a client adds to the lines that it submits. A turn that no client's line began has none of it.
 
 use std::{fmt, sync::Arc};
 

@@ -186,8 +186,10 @@ impl LineInput {
         let bytes: usize = attachments.iter().map(|attachment| attachment.content.len()).sum();
         if bytes > LINE_FILES_BYTES {
             let (size, most) = (text::size(bytes as u64), LINE_FILES_BYTES >> 20);
-            return Err(refused(format_args!("the attached files have {size} in all; the limit of a line is {most} \
-                MiB.")));
+            return Err(refused(format_args!(
+                "the attached files have {size} in all; the limit of a line is {most} \
+                MiB."
+            )));
         }
         Ok(())
     }

@@ -46,9 +46,7 @@ impl LineContext {
         let row = self.message(MessageKind::Command, &self.text, serde_json::to_value(&result).ok());
         match self.commit(vec![row]).await {
             Ok(_) => outcome,
-            Err(error) => {
-                Outcome::error(Code::StoreFailed, format_args!("{error}. The turn's own output is kept."))
-            }
+            Err(error) => Outcome::error(Code::StoreFailed, format_args!("{error}. The turn's own output is kept.")),
         }
     }
 

@@ -117,10 +117,10 @@ impl TypedLine {
         match takes {
             None => Ok(()),
             Some(true) => input.check_files(false),
-            Some(false) => {
-                Err(refused(format_args!("/{name} accepts attached files only together with an input; nothing was \
-                    run.")))
-            }
+            Some(false) => Err(refused(format_args!(
+                "/{name} accepts attached files only together with an input; nothing was \
+                    run."
+            ))),
         }
     }
 }

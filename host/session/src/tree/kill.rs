@@ -1,4 +1,4 @@
-//! Ends an agent and its descendants. What came of their answers and the reports of their turns are committed first; then their
+//! Ends an agent and its descendants. Their partial answers and the reports of their turns are committed first; then their
 //! turns are cancelled. The commit waits for none of them, however they hang.
 
 use std::{collections::BTreeSet, sync::Arc};

@@ -168,9 +168,7 @@ fn folder(written: &str, root: Option<&str>) -> Result<String, String> {
             && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '+' | '@'))
     };
     match written.starts_with('/') || !names.iter().all(is_safe) {
-        true => Err(format!(
-            "path '{shown}' leads out of the folder or has a character that is not safe in a command"
-        )),
+        true => Err(format!("path '{shown}' leads out of the folder or has a character that is not safe in a command")),
         false => Ok(names.join("/")),
     }
 }

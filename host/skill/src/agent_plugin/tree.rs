@@ -1,4 +1,4 @@
-//! The files of a package. Anything that another machine could not hold as it is, or that a copy would change, refuses it.
+//! The files of a package. A package is refused if another machine could not store a file unchanged, or if a copy would change it.
 
 use std::{collections::HashMap, io, path::Path};
 

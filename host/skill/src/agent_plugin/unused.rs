@@ -1,4 +1,4 @@
-//! Parts of a package that Patchbay names and does not use: those of other clients, and anything that would run a program.
+//! Parts of a package that Patchbay names and does not use: files of other clients, and anything that would run a program.
 
 use std::collections::BTreeSet;
 

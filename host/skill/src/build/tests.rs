@@ -149,10 +149,8 @@ fn untrusted_workspace_calls_its_own_tools_only() {
     assert_eq!(names(&untrusted), ["needs", "notes", "own"]);
     assert_eq!(
         diagnostics(&untrusted),
-        [
-            "lends [command_tool_missing] Command tool 'notes__add' belongs to another skill. The workspace is not \
-             trusted, so its skills can only call their own tools. To trust it: patchbay trust add DIR"
-        ]
+        ["lends [command_tool_missing] Command tool 'notes__add' belongs to another skill. The workspace is not \
+             trusted, so its skills can only call their own tools. To trust it: patchbay trust add DIR"]
     );
     assert_eq!(names(&snapshot_of(all(), true)), ["lends", "needs", "notes", "own"]);
 }

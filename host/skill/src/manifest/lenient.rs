@@ -2,7 +2,7 @@
 //!
 //! Authors write `description: Use when: …` without quotes, and other hosts accept it. So a top-level text line that is
 //! not valid YAML is parsed as if its value were quoted, and the diagnostic `frontmatter_mended` reports it. Nothing
-//! else is mended: all other keys must be valid YAML, and every known key at the start of a line must be a key of the
+//! else is repaired: all other keys must be valid YAML, and every known key at the start of a line must be a key of the
 //! result. This ensures that no restriction by the author, such as `eligibility`, is lost.
 
 use std::collections::BTreeMap;
@@ -13,11 +13,11 @@ use serde::de::IgnoredAny;
 use super::frontmatter::{FrontmatterKeys, leading_key, parse, strict};
 use crate::Problem;
 
-/// Keys whose value is one line of text for people. Only these lines are mended.
+/// Keys whose value is one line of human-readable text. Only these lines are repaired.
 const TEXTS: &[&str] =
     &["name", "description", "summary", "license", "compatibility", "version", "argument-hint", "input_hint"];
 
-/// Other keys with a meaning for the host. None of them may disappear when lines are mended.
+/// Other keys with a meaning for the host. None of them may disappear when lines are repaired.
 const KNOWN: &[&str] = &[
     "invocation_mode",
     "command",
@@ -43,7 +43,7 @@ pub(super) fn unused(frontmatter: &str) -> Vec<String> {
 }
 
 /// Quotes the text lines that are not valid YAML and parses the result. Returns the keys, the text that was parsed and a note
-/// for each mended line, or `None` if that does not yield a valid frontmatter.
+/// for each repaired line, or `None` if that does not yield a valid frontmatter.
 pub(super) fn mend(frontmatter: &str) -> Option<(FrontmatterKeys, String, Vec<Problem>)> {
     let (mut mended, mut notes) = (String::with_capacity(frontmatter.len() + 64), Vec::new());
     for (number, line) in frontmatter.split_inclusive('\n').enumerate() {

@@ -111,8 +111,11 @@ fn package_with_any_other_byte_is_left_out_as_a_whole() {
     let found = packages.discover(&lock, &NoCache).found;
     let problem = found[2].candidate.as_ref().unwrap_err();
     assert!(
-        problem.message.contains("the files of 'skills/c' have changed") && problem.message.contains("plugin verify \
-            two"),
+        problem.message.contains("the files of 'skills/c' have changed")
+            && problem.message.contains(
+                "plugin verify \
+            two"
+            ),
         "{problem}"
     );
     fs::remove_dir_all(packages.0.path()).unwrap();

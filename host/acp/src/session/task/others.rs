@@ -1,4 +1,4 @@
-//! What concerns all clients of a session: its questions, what the others do, and how this client comes and goes.
+//! Events that concern all clients of a session: its questions, what the others do, and how this client comes and goes.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The report of a test run, for people and programs.
+//! The report of a test run, for users and programs.
 
 use patchbay_core::text;
 use patchbay_fixture::{ActualOutcome, AnswerCase, CaseDifference, PreparedCase};

@@ -1,4 +1,4 @@
-//! Ends a connection whose client has stopped reading. It would otherwise keep memory and a slot.
+//! Ends a connection whose client has stopped reading. Otherwise it would keep memory and a permit.
 
 use std::{
     future::Future as _,

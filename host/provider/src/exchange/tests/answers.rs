@@ -56,8 +56,12 @@ async fn each_deadline_has_its_own_message() {
     let idle = ExchangeLimits { idle_ms: 200, ..ExchangeLimits::default() };
     for (limits, first, what) in [
         (&first_byte, "", "the first byte of the response took longer than 200 ms, the limit 'exchange.first_byte_ms'"),
-        (&first_byte, OPEN, "the first byte of the response took longer than 200 ms, the limit \
-            'exchange.first_byte_ms'"),
+        (
+            &first_byte,
+            OPEN,
+            "the first byte of the response took longer than 200 ms, the limit \
+            'exchange.first_byte_ms'",
+        ),
         (
             &idle,
             "HTTP/1.1 200 OK\r\n\r\nhello",
