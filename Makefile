@@ -52,7 +52,7 @@ test-serve-all: test-serve ## The same, also the page in Chromium, behind Caddy,
 	  test -z "$$missing" || { echo "== installing $(SERVE_TOOLS)"; apt-get update -qq && apt-get install -y -qq --no-install-recommends $(SERVE_TOOLS) >/dev/null; }
 	@$(MAKE) --no-print-directory -C tests/interop serve-all
 	@echo "== cutting connections, and killing the server"
-	@PATCHBAY_CUTS=2000 PATCHBAY_CUT_SESSIONS=50 PATCHBAY_SERVE_KILLS=20 $(CARGO) test --workspace --test e2e -- serve_cuts --nocapture
+	@SERVE_CUTS=2000 SERVE_SESSIONS=50 SERVE_KILLS=20 $(CARGO) test --workspace --test e2e -- serve_cuts --nocapture
 
 test-authors: build ## Write, build, call, test and add plugins in Rust, JavaScript, Python and C, as a new author would
 	@echo "== being an author"

@@ -95,8 +95,8 @@ fn idle(report: &mut Report) {
     drop((first, clients));
 }
 
-/// Sums up the symbols of the crates. Generic code of other crates that is compiled for them is not counted, and neither is what the
-/// linker could have removed without them.
+/// Sums up the symbols that name the crates, also as a type of another crate's generic code. What the linker could have removed without
+/// them is not counted.
 fn size(report: &mut Report) {
     let program = binary::path();
     let listed = Command::new("nm").args(["--size-sort", "--radix=d", "--demangle=rust"]).arg(&program).output();

@@ -146,7 +146,7 @@ fn unusable_package_is_an_error() {
     };
     assert_eq!(
         served("nowhere"),
-        "Error: nowhere cannot be served. The cannot read folder: entity not found. [package_file_refused]\n"
+        "Error: nowhere cannot be served. The folder cannot be read: entity not found. [package_file_refused]\n"
     );
     let manifest = |schema: &str| json!({"$schema": schema, "name": "acme"}).to_string();
     patchbay

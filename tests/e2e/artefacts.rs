@@ -136,7 +136,7 @@ fn artefact_folder_with_open_mode_is_not_used() {
         fs::write(file, "untouched").unwrap();
     }
     assert_eq!(patchbay.line("/calc 2 + 2"), "4");
-    assert!(patchbay.log().contains("compiled components are not kept"), "{}", patchbay.log());
+    assert!(patchbay.log().contains("compiled components are not cached"), "{}", patchbay.log());
     for file in artefacts(&patchbay) {
         assert_eq!(fs::read(file).unwrap(), b"untouched");
     }

@@ -29,7 +29,7 @@ fn write(patchbay: &Patchbay, version: &str, commit: &str) {
         (".claude-plugin/plugin.json", &*manifest),
         ("skills/review/SKILL.md", REVIEW),
         ("commands/commit.md", commit),
-        ("commands/plain.md", "Say the word PLAIN.\n"),
+        ("commands/plain.md", "Mention PLAIN.\n"),
         (".mcp.json", servers),
         ("hooks/hooks.json", hooks),
         ("agents/reviewer.md", "You review.\n"),
@@ -60,7 +60,7 @@ fn commands_of_a_package_are_skills_and_nothing_runs() {
         "skill commit: Commits changes\n",
         "skill plain\n",
         "skill review: Reviews changes\n",
-        "'${GIT_TOOLS_KEY}' 'MODE=${MODE}' ./bin/run (needs GIT_TOOLS_KEY, MODE or fast)\n",
+        "'KEY=${GIT_TOOLS_KEY}' 'MODE=${MODE}' ./bin/run (needs GIT_TOOLS_KEY, MODE or fast)\n",
         "'commands/commit.md': only Claude Code runs commands and inserts files in a text. Here this stays text: '!`git status`'.\n",
         "'agents/' is not used",
         "'bin/' is not used",
@@ -75,7 +75,7 @@ fn commands_of_a_package_are_skills_and_nothing_runs() {
     let message = "Status: !`git status`\nCommit with: a message";
     assert!(first.contains(message), "{first}");
     let session = patchbay.last_session();
-    assert!(patchbay.line("/skill plain").contains("Say the word PLAIN."));
+    assert!(patchbay.line("/plain now").contains("Mention PLAIN."));
     patchbay.exec(&["/reload_skills", "/review", "say hello"]);
 
     write(&patchbay, "1.1.0", &commit("Write"));
@@ -99,12 +99,12 @@ fn changed_command_leaves_the_package_out() {
     succeed(&patchbay, &["add", "tools", "--rename", "plain=words", "--yes"]);
     let text = fs::read_to_string(lock(&patchbay)).unwrap();
     assert!(text.contains("name = \"words\"\npath = \"commands/plain.md\"\n"), "{text}");
-    assert!(patchbay.line("/words").contains("Say the word PLAIN."));
+    assert!(patchbay.line("/words now").contains("Mention PLAIN."));
     let folder = fs::read_dir(patchbay.home().join("data/packages/git.tools")).unwrap();
     let copy = folder.map(|entry| entry.unwrap().path()).find(|path| path.is_dir()).unwrap();
     let command = copy.join("commands/plain.md");
     fs::set_permissions(&command, fs::Permissions::from_mode(0o644)).unwrap();
-    fs::write(&command, "Say another word.\n").unwrap();
+    fs::write(&command, "Mention another.\n").unwrap();
     let skills = patchbay.line("/skills");
     assert!(skills.contains("[package_changed]") && skills.contains("'commands/plain.md' has other files"), "{skills}");
     assert_eq!(plugin(&patchbay, &["verify"]).code, Some(1));
@@ -113,7 +113,7 @@ fn changed_command_leaves_the_package_out() {
 #[test]
 fn form_is_found_without_a_manifest_and_in_a_marketplace() {
     let patchbay = Patchbay::new();
-    patchbay.write("workspace/say-it/commands/say.md", "Say SAID.\n");
+    patchbay.write("workspace/say-it/commands/say.md", "Mention SAID.\n");
     patchbay.write(
         "workspace/m/.claude-plugin/marketplace.json",
         r#"{"name": "m", "owner": {"name": "o"}, "plugins": [{"name": "near", "source": "./near"}]}"#,
@@ -122,13 +122,13 @@ fn form_is_found_without_a_manifest_and_in_a_marketplace() {
     // A repository of plugins may have skills of its own.
     patchbay.write("workspace/m/skills/own/SKILL.md", "---\ndescription: x\n---\nx\n");
     let added = succeed(&patchbay, &["add", "say-it", "--yes"]);
-    assert!(added.starts_with("say-it (1 file, ") && patchbay.line("/say").contains("Say SAID."), "{added}");
+    assert!(added.starts_with("say-it (1 file, ") && patchbay.line("/say now").contains("Mention SAID."), "{added}");
     let listed = plugin(&patchbay, &["add", "m"]);
     assert!(listed.code == Some(2) && listed.out.starts_with("near\n  patchbay plugin add m/near\n"), "{listed:?}");
     succeed(&patchbay, &["add", "m/near", "--yes"]);
     // A skill's folder stays one, and a manifest without a name is refused.
     patchbay.write("workspace/alone/SKILL.md", "---\ndescription: x\n---\nx\n");
-    patchbay.write("workspace/alone/commands/say.md", "Say SAID.\n");
+    patchbay.write("workspace/alone/commands/say.md", "Mention SAID.\n");
     let alone = succeed(&patchbay, &["add", "alone", "--yes"]);
     assert!(alone.contains("skill alone: x\n") && !alone.contains("skill say"), "{alone}");
     patchbay.write("workspace/say-it/.claude-plugin/plugin.json", "{}");

@@ -212,7 +212,7 @@ fn circular_programs_end_at_the_depth_limit() {
     patchbay.add_relay("ping", "code__run", r#"{"code": "await tools.ping.run({})"}"#);
     let answer = &patchbay.answers(&["/code await tools.ping.run({})"])[0];
     assert_eq!((answer.code(), answer.data()["kind"].as_str()), ("tool_failed", Some("too-deep")));
-    assert!(answer.message().contains("tools call tools at most 4 deep"), "{}", answer.message());
+    assert!(answer.message().contains("tools can call tools at most 4 deep"), "{}", answer.message());
 }
 
 #[test]

@@ -233,7 +233,7 @@ fn session_has_a_token_limit() {
     let answers = patchbay.answers(&["one two three", "four"]);
     assert_eq!(answers[0].code(), "answered");
     assert_eq!(answers[1].code(), "limit_tokens");
-    assert!(answers[1].message().contains("it may use 40 (limits.session_tokens)"), "{}", answers[1].message());
+    assert!(answers[1].message().contains("the limit is 40 (limits.session_tokens)"), "{}", answers[1].message());
 }
 
 #[test]

@@ -40,7 +40,7 @@ fn secret_from_file_is_sent_in_the_request() {
     }
     assert_eq!(server.requests().len(), 2);
     assert!(server.requests().iter().all(|request| request.contains(&format!("Bearer {SENTINEL}"))));
-    assert!(!patchbay.log().contains("others may read") && !patchbay.log().contains(SENTINEL));
+    assert!(!patchbay.log().contains("other users can read") && !patchbay.log().contains(SENTINEL));
 }
 
 #[test]

@@ -263,7 +263,7 @@ fn workspace_instructions_cannot_expose_its_secrets() {
         assert!(ran.out.contains("- sly [missing_skill_md] SKILL.md: 'SKILL.md' is out of bounds"), "{}", ran.out);
     }
     let persona = patchbay.line("/agent sly");
-    assert!(persona.contains("Error: agent cannot read 'sly': SOUL.md: "), "{persona}");
+    assert!(persona.contains("Error: agent 'sly' cannot be read: SOUL.md: "), "{persona}");
     link("CLAUDE.md", &file);
     let ran = patchbay.exec(&["show context"]);
     assert!(ran.out.contains("Rules.") && !ran.err.contains("AGENTS.md"), "{ran:?}");
@@ -289,9 +289,9 @@ fn file_in_place_of_a_folder_is_reported() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(ran.out.starts_with("1\n"), "{}", ran.out);
     let words =
-        "- skills [folder_unusable] Your folder of cannot read skills: there is a file in its place; move it away.";
+        "- skills [folder_unusable] Your skills folder cannot be read: there is a file in its place; move it away.";
     assert!(ran.out.contains(words), "{}", ran.out);
-    assert!(ran.out.contains("the folder cannot be read"), "{}", ran.out);
+    assert!(ran.out.contains("cannot read the folder"), "{}", ran.out);
     let words = "Note: your personas are not used: 'agents' in the config folder is a file; move it away\n";
     assert!(ran.err.contains(words), "{}", ran.err);
 }

@@ -112,7 +112,7 @@ fn adapter_is_added_changed_and_removed_at_run_time() {
     fs::OpenOptions::new().append(true).open(adapter_path(&patchbay, "scripted")).unwrap().write_all(rest).unwrap();
     let answers = wait_for_answer(&mut live, "hello", |answer| answer.message() == "C");
     assert!(answers.iter().rev().skip(1).all(|answer| answer.message() == "B"), "{answers:?}");
-    assert!(!live.message("/providers").contains("the one before stays"));
+    assert!(!live.message("/providers").contains("the previous version stays"));
 
     fs::remove_file(adapter_path(&patchbay, "scripted")).unwrap();
     let gone = wait_for_answer(&mut live, "hello", |answer| answer.code() != "answered");

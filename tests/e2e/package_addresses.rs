@@ -175,7 +175,7 @@ fn first_signer_is_pinned_and_others_are_refused() {
     fs::remove_file(&kept).unwrap();
     fs::write(&kept, theirs.sign(NAMESPACE, &new)).unwrap();
     let verified = plugin(&patchbay, &["verify"]);
-    assert!(verified.code == Some(1) && verified.out.contains("and not by SHA256:"), "{verified:?}");
+    assert!(verified.code == Some(1) && verified.out.contains(", not by SHA256:"), "{verified:?}");
 }
 
 #[test]

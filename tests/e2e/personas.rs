@@ -137,11 +137,15 @@ fn persona_links_out_of_a_workspace_are_not_followed() {
     let answers = patchbay.answers(&["/agent away", "/agent sly"]);
     assert_eq!([answers[0].code(), answers[1].code()], ["persona_unreadable"; 2]);
     assert!(
-        answers[0].message().starts_with("Error: agent cannot read 'away': its folder: "),
+        answers[0].message().starts_with("Error: agent 'away' cannot be read: its folder: "),
         "{}",
         answers[0].message()
     );
-    assert!(answers[1].message().starts_with("Error: agent cannot read 'sly': SOUL.md: "), "{}", answers[1].message());
+    assert!(
+        answers[1].message().starts_with("Error: agent 'sly' cannot be read: SOUL.md: "),
+        "{}",
+        answers[1].message()
+    );
     assert!(!stored(&patchbay, &patchbay.last_session()).to_string().contains("Secret"));
 }
 

@@ -167,7 +167,7 @@ fn wrong_usage_says_what_is_there() {
     );
     assert_usage(&call(&patchbay, &["greet.wasm", "run", "{x}"]), "Error: INPUT is not JSON: ");
     assert_usage(&call(&patchbay, &["nope", "run"]), "Error: cannot read nope: ");
-    assert_usage(&call(&patchbay, &["greet.wasm", "run", "--grant", "everything"]), "'everything' is not a capability");
+    assert_usage(&call(&patchbay, &["greet.wasm", "run", "--grant", "everything"]), "unknown capability 'everything'");
     // One required string is taken as text, as by a command; standard input holds large inputs.
     assert_eq!(call(&patchbay, &["greet.wasm", "run", "Ada"]).out, "{\"name\":\"Ada\"}\n");
     let mut child =

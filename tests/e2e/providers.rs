@@ -423,7 +423,7 @@ fn readable_key_file_prints_a_warning() {
         assert!(ran.out.contains("present (OPENAI_API_KEY, or credentials.json)"), "{}", ran.out);
         let log = fs::read_to_string(patchbay.home().join("state/patchbay.log")).unwrap_or_default();
         assert!(!log.contains("s3ntinel"));
-        log.matches("others may read").count()
+        log.matches("other users can read").count()
     };
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
     assert_eq!(warnings(), 0);

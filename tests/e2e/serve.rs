@@ -443,7 +443,7 @@ fn bad_peers_cost_little() {
     stream.read_to_end(&mut rest).unwrap();
 }
 
-/// Half messages and unread ones of all clients count together. The client with the most is disconnected, and the others go on.
+/// Half messages of all clients count together. The client with the most is disconnected, and the others go on.
 #[test]
 fn bytes_that_wait_in_all_connections_are_bounded() {
     let patchbay = Patchbay::quick();
@@ -463,30 +463,7 @@ fn bytes_that_wait_in_all_connections_are_bounded() {
     let _third = half(2);
     assert_eq!(closed(&mut largest), Some(1013));
     kept.get_ref().write_all(b" ").unwrap();
-    patchbay.write("workspace/a.txt", "A line of twenty-five by\n".repeat(1_000));
-    let calls = "call files__read {\"path\": \"a.txt\"}\n".repeat(20);
-    assert_eq!(client.prompt(2, &session, &calls), "end_turn");
-    // A client that asks for the conversation again and again, and reads nothing.
-    let mut slow = serving.socket();
-    let request = |id: usize, method: &str, params: Value| {
-        Message::text(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string())
-    };
-    slow.send(request(0, "initialize", json!({"protocolVersion": 1}))).unwrap();
-    for id in 1..100 {
-        if slow.send(request(id, "session/load", existing(&patchbay, &session))).is_err() {
-            break;
-        }
-    }
-    let before = resident_kib(serving.child.id());
-    let end = Instant::now() + PATIENCE;
-    while patchbay.log().matches("a client is disconnected").count() < 2 {
-        assert!(Instant::now() < end, "{}", patchbay.log());
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    assert_eq!(closed(&mut slow), Some(1013), "{}", patchbay.log());
-    assert_eq!(client.prompt(3, &session, "say Still here."), "end_turn");
-    let grown = resident_kib(serving.child.id()).saturating_sub(before);
-    assert!(grown < 64 << 10, "{grown} KiB");
+    assert_eq!(client.prompt(2, &session, "say Still here."), "end_turn");
 }
 
 #[test]

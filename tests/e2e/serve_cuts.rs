@@ -46,7 +46,7 @@ impl Numbers {
         self.0 % limit
     }
 
-    /// Returns the byte at which a connection is cut. Half of them are among the first, such as those of the handshake.
+    /// Returns the byte at which a connection is cut. Half of them are among the first, such as the handshake's.
     fn cut(&mut self) -> u64 {
         let most = CUT_BYTES >> self.below(6);
         1 + self.below(most)
@@ -224,7 +224,7 @@ async fn talk(number: usize, port: u16, token: String, is_over: watch::Receiver<
     writer.initialize().await;
     watcher.initialize().await;
     let session = writer.call("session/new", folder.clone()).await["sessionId"].as_str().unwrap().to_owned();
-    if number % 2 == 0 {
+    if number.is_multiple_of(2) {
         writer.prompt(&session, "/thinking low").await;
     }
     let mut load = folder;

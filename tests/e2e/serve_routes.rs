@@ -23,8 +23,8 @@ fn mcp(serving: &Serving, path: &str, headers: &str, message: &Value) -> Reply {
 
 /// Returns the message in a response.
 fn message(reply: &Reply) -> Value {
-    let events = reply.body.lines().filter_map(|line| line.strip_prefix("data:")).map(str::trim);
-    let last = events.filter(|data| !data.is_empty()).next_back().unwrap_or(&reply.body);
+    let mut events = reply.body.lines().filter_map(|line| line.strip_prefix("data:")).map(str::trim);
+    let last = events.rfind(|data| !data.is_empty()).unwrap_or(&reply.body);
     serde_json::from_str(last).unwrap_or_else(|_| panic!("{} {}", reply.status, reply.body))
 }
 

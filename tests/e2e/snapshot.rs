@@ -272,7 +272,7 @@ fn linked_skills_folder_of_a_workspace_is_reported_and_skipped() {
     let listed = patchbay.line("/skills");
     let (_, diagnostics) = listed.split_once("\n\nDiagnostics:\n").unwrap();
     assert!(
-        diagnostics.starts_with("- .patchbay/skills [folder_unusable] The workspace's folder of cannot read skills: ")
+        diagnostics.starts_with("- .patchbay/skills [folder_unusable] The workspace's skills folder cannot be read: ")
     );
     assert!(!listed.contains("Secret"), "{listed}");
 }

@@ -175,7 +175,7 @@ async fn thinking_description_is_cleaned_and_bounded() {
 async fn invalid_manifest_is_rejected() {
     let harness = AdapterHarness::new();
     for (changed, words) in [
-        (json!({ "models": [{ "id": "a b", "size": "small" }] }), "the model id 'a b' is not"),
+        (json!({ "models": [{ "id": "a b", "size": "small" }] }), "invalid model id 'a b'"),
         (json!({ "models": vec![json!({ "id": "m", "size": "small" }); 2] }), "model 'm' is declared twice"),
         (json!({ "name": [0xff] }), "invalid utf-8 sequence"),
         (json!({ "version": { "at": 0xffff_0000_u32, "len": 9 } }), "out of bounds"),

@@ -447,7 +447,7 @@ async fn writing_in_the_home_folder_is_allowed_for_one_act_only() {
     let command = format!("patchbay trust add --write {}", home.display());
     let (_, no) = approvals(Approval::No);
     let denied = host.call(Some(&no)).await.unwrap_err().to_string();
-    assert!(denied.ends_with(&format!("holds your home folder. To allow it: {command}")), "{denied}");
+    assert!(denied.ends_with(&format!("contains your home folder. To allow it: {command}")), "{denied}");
     host.call(Some(&once)).await.unwrap();
     assert!(file.exists());
 }

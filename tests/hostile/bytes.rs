@@ -73,7 +73,7 @@ async fn component_with_a_flipped_byte_does_no_harm() {
 
 #[tokio::test]
 async fn component_of_another_world_is_named() {
-    let expects = "another world: a skill exports patchbay:skill/skill@0.1.x, this component exports";
+    let expects = "a skill exports patchbay:skill/skill@0.1.x, but this component exports";
     let declared = ". Declare the tools: in Rust with skill! { … } in src/lib.rs, in JavaScript with `export const skill = \
                     defineSkill({ … })`, in Python with @tool, in C with PATCHBAY_TOOLS(…)";
     assert_eq!(load_error(&component("(component)")).await, format!("{expects} nothing{declared}"));

@@ -197,11 +197,15 @@ def test_credentials(binary, work, component, python):
     htpasswd.write_text(f"ada:{hashed}")
     with registry(work / "closed", htpasswd) as host:
         config = f'[credentials.registry]\norigin = "http://{host}"\nenv = "REGISTRY_LOGIN"\n'
-        patchbay = Patchbay(binary, work / "member", {"REGISTRY_LOGIN": f"ada:{PASSWORD}"}, config)
+        login = {"REGISTRY_LOGIN": f"ada:{PASSWORD}"}
+        patchbay = Patchbay(binary, work / "member", login, config)
         version = patchbay.plugin("inspect", component).split("\nversion")[1].split()[0]
         address = f"oci://{host}/acme/calc:{version}"
         patchbay.plugin("push", component, address)
         patchbay.plugin("add", address, "--rename", "calc=sums", "--yes")
+        second = Patchbay(binary, work / "second", login, config)
+        second.plugin("sync", patchbay.home / "config/packages.lock", "--yes")
+        second.plugin("verify")
         for name, environment in [("stranger", {}), ("wrong", {"REGISTRY_LOGIN": "ada:another-password"})]:
             other = Patchbay(binary, work / name, environment, config)
             error = other.refused("registry_failed", "add", address, "--yes")

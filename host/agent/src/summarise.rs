@@ -114,10 +114,8 @@ impl Agent {
         self.log.publish(self.place.agent, EventKind::Notice { text: notice });
         let failed = |why: &str| {
             let why = why.trim_end_matches('.');
-            let advice = format!(
-                "It is kept as it was; {again}, or choose a model with a larger context window \
-                with /model."
-            );
+            let advice =
+                format!("It is kept as it was; {again}, or choose a model with a larger context window with /model.");
             Outcome::error(Code::CompactionFailed, format!("{failure}: {why}. {advice}"))
         };
         let mut conversation = self.read(plan.rows, round).await;

@@ -164,7 +164,6 @@ async fn exchange<R: AsyncRead + Unpin>(socket: Socket, link: &mut Link, lines: 
     let (mut sink, mut stream) = socket.split();
     // A writer of its own: neither direction waits for the other while both peers send much.
     let (to_server, mut outgoing) = mpsc::channel::<String>(REPLIES);
-    // The channel closes with it.
     let sending = async move {
         while let Some(line) = outgoing.recv().await {
             if let Err(error) = send(&mut sink, line).await {
@@ -235,7 +234,7 @@ async fn exchange<R: AsyncRead + Unpin>(socket: Socket, link: &mut Link, lines: 
     tokio::select! {
         ended = &mut passing => ended,
         lost = &mut sending => {
-            // It ends as well, but not within a message: its position is noted already.
+            // The channel has closed. It ends as well, but not within a message: the position is noted already.
             passing.await;
             lost
         }

@@ -125,8 +125,8 @@ mod tests {
         let many = format!("[{}]", "\"sentinel\",".repeat(65));
         let long = format!("[\"a\", \"{}\"]", "sentinel".repeat(600));
         for (text, words) in [
-            ("[]", "is a list of a program and its arguments"),
-            ("[\"\", \"sentinel\"]", "is a list of a program and its arguments"),
+            ("[]", "is a list with a program and its arguments"),
+            ("[\"\", \"sentinel\"]", "is a list with a program and its arguments"),
             ("[\"./sentinel\"]", "a name without '/', which is looked up in PATH, or an absolute path"),
             ("[\"sentinel/a\"]", "a name without '/', which is looked up in PATH, or an absolute path"),
             ("[\"../sentinel\"]", "a name without '/', which is looked up in PATH, or an absolute path"),

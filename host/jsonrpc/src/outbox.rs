@@ -135,6 +135,9 @@ impl Outbox {
     pub async fn send_line(&self, json: String) -> Result<(), OutboxClosed> {
         let bytes = u32::try_from(json.len()).unwrap_or(u32::MAX).min(BYTES);
         let waiting = self.count(json.len());
+        if self.total.as_ref().is_some_and(|total| total.ended().is_cancelled()) {
+            return Err(OutboxClosed);
+        }
         let sent = async {
             let permit = Arc::clone(&self.permits).acquire_many_owned(bytes).await.ok()?;
             self.lines.send(OutgoingLine { json, _permit: permit, _waiting: waiting }).await.ok()
@@ -262,6 +265,26 @@ mod tests {
         assert_eq!(line, r#"{"jsonrpc":"2.0","method":"b","params":{}}"#);
         drop(outbox);
         writing.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn client_that_reads_nothing_is_ended_at_the_limit_of_all() {
+        let all = crate::TotalBytes::new(4 << 20);
+        let (_unread, written) = tokio::io::duplex(1024);
+        let (slow, writing) = Outbox::counted(written, Some(all.connect()));
+        tokio::spawn(writing);
+        let (read, written) = tokio::io::duplex(1024);
+        let (other, writing) = Outbox::counted(written, Some(all.connect()));
+        tokio::spawn(writing);
+        let big = json!({"text": "x".repeat(1 << 20)});
+        let mut sent = 0;
+        while slow.notify("a", &big).await.is_ok() {
+            sent += 1;
+            assert!(sent < 6, "the limit of all is not reached");
+        }
+        slow.closed().await;
+        other.notify("b", &json!({})).await.unwrap();
+        assert!(BufReader::new(read).lines().next_line().await.unwrap().is_some());
     }
 
     #[tokio::test]

@@ -40,7 +40,7 @@ impl TotalBytes {
         Arc::new(Self { limit, counted: Mutex::default() })
     }
 
-    /// Adds a connection.
+    /// Adds a connection, which counts nothing yet.
     pub fn connect(self: &Arc<Self>) -> Arc<ConnectionBytes> {
         let ended = CancellationToken::new();
         let mut counted = self.counted.lock();
@@ -66,7 +66,7 @@ impl ConnectionBytes {
 }
 
 impl WaitingBytes {
-    /// Counts further bytes.
+    /// Counts further bytes of this connection.
     pub fn grow(&mut self, bytes: usize) {
         self.bytes += bytes;
         let all = &self.connection.all;

@@ -26,6 +26,6 @@ pub use held::{HeldPackages, Packages, grants_of_removed, moved_grants};
 pub use report::{LeftOut, PackageReport, SkillReport, renames, report, report_locked, server_line};
 pub use servers::{InstalledServer, ServerDecision};
 pub use source::{PackageSource, SourceForm, find_source};
-pub use staged::{StagedPackage, folder_digest};
+pub use staged::StagedPackage;
 pub use sync::{SyncPlan, SyncStep, export};
 pub use verify::{VerifiedPackage, verify};

@@ -25,7 +25,7 @@ use crate::{api, mcp, page, receiving::ReceivingBytes, socket, state::ServeState
 const METRICS: &str = "/metrics";
 /// The path of WebSockets.
 const ACP: &str = "/acp";
-/// The path of MCP clients.
+/// The path that MCP clients connect to.
 const MCP: &str = "/mcp";
 
 /// Answers the requests of all connections.

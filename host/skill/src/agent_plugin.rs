@@ -30,17 +30,17 @@ use patchbay_policy::Root;
 
 use crate::{FoundSkill, LockedPackage, Manifest, Problem, SKILL_MD_BYTES, discover_one, embedded_skill_md, files};
 
+use json::reason;
 use unused::UnusedParts;
 
 pub use claude::{CLAUDE_MANIFEST, CLAUDE_PARTS};
+pub use json::MANIFEST_BYTES;
 pub use manifest::{Author, PluginManifest, PluginName, SpecVersion};
 pub use marketplace::{Marketplace, MarketplacePlugin, PluginSource, read_marketplace};
 pub use servers::{PackageServer, ServerTransport, parse_servers};
 pub use sums::Sums;
 pub use tree::{PackageFile, list_files};
 
-/// The most bytes of `plugin.json`, and of `mcp.json`.
-pub const MANIFEST_BYTES: u64 = 256 << 10;
 /// The most skills of a package.
 const SKILLS: usize = 256;
 
@@ -241,14 +241,6 @@ fn read_servers(opened: &Dir, spec: SpecVersion) -> Result<(Vec<PackageServer>, 
         Ok(Some(bytes)) => parse_servers(&bytes, spec),
         Ok(None) => Ok(Default::default()),
         Err(error) => Err(invalid(&error)),
-    }
-}
-
-/// Returns the message of our own errors, and the kind of a system error, whose message may contain a path.
-fn reason(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::FileTooLarge | io::ErrorKind::InvalidInput => error.to_string(),
-        kind => kind.to_string(),
     }
 }
 

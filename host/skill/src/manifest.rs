@@ -379,7 +379,7 @@ mod tests {
         assert_eq!(problem("---\ninvocation_mode: magic\n---\n").0, Code::MalformedFrontmatter);
         let (code, message) = problem("---\ncapabilities: [{name: files}]\n---\n");
         assert_eq!(code, Code::MalformedFrontmatter);
-        assert!(message.contains("'files' is not a capability"), "{message}");
+        assert!(message.contains("unknown capability 'files'"), "{message}");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct Position {
     /// The number of the last row whose updates were all sent.
     pub(super) row: u64,
-    /// The agent in view.
+    /// The agent in view when the update was sent.
     pub(super) agent: AgentId,
     /// Number of messages that are not of the conversation, such as outcomes of commands. Their ids are not used again.
     pub(super) said: u64,
@@ -24,7 +24,7 @@ struct PositionInAnswer {
     turn: u64,
     answer: u32,
     given_up: u32,
-    /// Bytes of its text.
+    /// Number of bytes of the answer's text that were sent.
     text: u64,
     /// The block of thinking that came last, and how many of its bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -454,7 +454,7 @@ async fn tool_results_are_sent_back_to_the_model() {
         })
         .collect();
     assert!(results[0].starts_with("call_0 true") && results[0].contains("tool_not_found"), "{results:?}");
-    assert!(results[1].starts_with("call_1 true") && results[1].contains("it is no JSON"), "{results:?}");
+    assert!(results[1].starts_with("call_1 true") && results[1].contains("it is not valid JSON"), "{results:?}");
 }
 
 #[tokio::test]

@@ -6,8 +6,9 @@ use patchbay_core::{Code, PackageName, text};
 use patchbay_plugin::{
     Inspector, PackageAddress, check_signer,
     package::{
-        HeldPackages, InstalledServer, PackageDiff, PackageError, PackageReport, PackageSource, Packages, SkillReport,
-        ServerDecision, SourceForm, StagedPackage, find_source, moved_grants, report, report_locked, renames,
+        HeldPackages, InstalledServer, PackageDiff, PackageError, PackageReport, PackageSource, Packages,
+        ServerDecision, SkillReport, SourceForm, StagedPackage, find_source, moved_grants, renames, report,
+        report_locked,
     },
 };
 use patchbay_policy::quoted;

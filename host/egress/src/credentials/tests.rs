@@ -58,7 +58,7 @@ fn configuration_errors_name_the_position() {
         ("[a]\norigin = \"https://a.org\"\ntoken = \"x\"", "unknown field `token`"),
         ("[a]\norigin = \"https://a.org\"\nheader = \"sk 12345\"", "invalid header name"),
         ("[a]\norigin = \"https://a.org\"\nheader = \"Host\"", "the header 'host' is set by the host"),
-        ("[a]\norigin = \"https://a.org\"\nquery = \"\"", "has 1 to 64 ASCII characters"),
+        ("[a]\norigin = \"https://a.org\"\nquery = \"\"", "use 1 to 64 ASCII characters"),
         ("[a]\norigin = \"https://a.org\"\nquery = \"a\"\nheader = \"b\"", "set `header` or `query`, not both"),
         ("a = \"sk-12345\"", "a credential is a table with `origin`"),
         ("[A]\norigin = \"https://a.org\"", "'A' is not a valid name"),

@@ -421,7 +421,7 @@ mod tests {
             assert!(matches!(judge(&inbox, &ping(id)), Judged::Message(_)));
         }
         assert!(matches!(judge(&inbox, &ping(OPEN_REQUESTS)), Judged::End));
-        assert!(inbox.ended().unwrap().contains("requests without an answer"));
+        assert!(inbox.ended().unwrap().contains("open requests"));
         let inbox = Inbox::default();
         assert!(matches!(judge(&inbox, &ping(7)), Judged::Message(_)));
         assert!(matches!(judge(&inbox, &ping(7)), Judged::End), "the id is in use");

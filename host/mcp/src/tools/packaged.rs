@@ -153,7 +153,8 @@ mod tests {
                 ]),
                 cwd: cwd.map(str::to_owned),
             };
-            let ServerAddress::Process(launch) = (PackagedServer { allowance, transport, files }).address(&parts)
+            let ServerAddress::Process(launch) =
+                (PackagedServer { allowance, transport, variables: BTreeMap::new(), files }).address(&parts)
             else {
                 panic!("a program")
             };

@@ -54,7 +54,7 @@ pub(super) enum ServerSource {
 }
 
 impl ServerTools {
-    /// Returns a server whose settings are those of `table`.
+    /// Returns a server with the settings of `table`.
     fn new(
         parts: &ServerParts,
         name: &str,

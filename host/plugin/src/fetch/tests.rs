@@ -108,7 +108,7 @@ fn addresses_are_told_apart() {
         error("acme/greet"),
         "'acme/greet' does not exist. If it is a repository on GitHub: git clone https://github.com/acme/greet, then: patchbay plugin add ./greet"
     );
-    assert!(error("oci://ghcr.io/acme/greet").contains("names no version"));
+    assert!(error("oci://ghcr.io/acme/greet").contains("has no version"));
     for local in ["./greet", "../x/greet", "/a/b", "greet.wasm", "a/b/c"] {
         assert_eq!(local.parse(), Ok(PackageAddress::Local(PathBuf::from(local))), "{local}");
     }

@@ -28,9 +28,9 @@ pub struct InstalledServer {
 /// What the operator has decided about a server of a package.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerDecision {
-    /// Nothing. It is off.
+    /// Nothing yet, so the server is off.
     Off,
-    /// This entry is allowed.
+    /// The server is allowed with this entry.
     Allowed(ServerAllowance),
     /// Another entry was allowed. It is off.
     Changed(ServerAllowance),

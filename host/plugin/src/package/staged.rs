@@ -59,7 +59,7 @@ impl PackageContent {
 }
 
 impl PackageContent {
-    /// Returns the bytes that a signature covers: those of the file, or the list that `plugin sums` prints.
+    /// Returns the bytes that a signature covers: the file's, or the list that `plugin sums` prints.
     pub(crate) fn signed_bytes(&self, kind: PackageKind, copy: &Path) -> Result<Vec<u8>, PackageError> {
         if kind != PackageKind::File {
             return Ok(self.sums.to_text().into_bytes());

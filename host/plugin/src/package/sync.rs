@@ -39,7 +39,7 @@ impl SyncPlan {
     /// packages of `target` were found, where `sign_in` signs in. Packages that `target` does not name are removed if `exact`.
     ///
     /// # Errors
-    /// A package cannot be read, differs from its entry in `target`, or has another signer than the pinned one; those of `sign_in`.
+    /// A package cannot be read, differs from its entry in `target`, or has another signer than the pinned one; also the errors of `sign_in`.
     pub async fn new<E: From<PackageError>>(
         held: &HeldPackages,
         target: &PackagesLock,

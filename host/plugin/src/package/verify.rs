@@ -20,11 +20,11 @@ use super::{
 pub struct VerifiedPackage {
     /// The name of the package.
     pub name: PackageName,
-    /// Each difference from the lock. Empty if all files are those of the lock.
+    /// Each difference from the lock. Empty if all files match the lock.
     pub wrong: Vec<String>,
     /// What could not be checked, and why.
     pub unknown: Vec<String>,
-    /// What no digest covers, although the files are those of the lock.
+    /// Code that no digest covers, although all files match the lock.
     pub uncovered: Vec<String>,
 }
 

@@ -63,7 +63,7 @@ pub enum RegistryAddressError {
     #[error("the tag '{0}' is not a version such as 1.2.0; write a version, or the digest after '@'")]
     Tag(String),
     /// Another algorithm, or a wrong length.
-    #[error("'{0}' is not a digest: it reads sha256: and 64 hexadecimal digits")]
+    #[error("'{0}' is not a digest: write sha256: and 64 hexadecimal digits")]
     Digest(String),
 }
 

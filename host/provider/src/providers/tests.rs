@@ -152,7 +152,7 @@ async fn key_allowed_by_another_process_is_refused() {
     let first = Allowance { base_url: "https://first.example.com".to_owned(), variable: "ZED_KEY".to_owned() };
     home.store.allow("first".to_owned(), first, vec![]).await.unwrap();
     let error = process.allow(&name("zed"), asked).await.unwrap_err().to_string();
-    assert!(error.contains("the key ZED_KEY belongs to provider 'first'"), "{error}");
+    assert!(error.contains("the variable ZED_KEY belongs to provider 'first'"), "{error}");
 }
 
 #[tokio::test]
@@ -307,7 +307,7 @@ async fn invalid_version_is_reported_and_the_good_one_kept() {
     let shown = status(&process, "zed").await;
     let note = shown.reason.unwrap();
     assert!(
-        shown.state == ProviderState::NeedsKey && note.contains("the one before stays") && note.contains(why),
+        shown.state == ProviderState::NeedsKey && note.contains("the previous version stays") && note.contains(why),
         "{note}"
     );
 }

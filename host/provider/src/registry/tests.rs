@@ -238,7 +238,7 @@ fn first_owner_of_a_prefix_keeps_it() {
 fn file_takes_no_existing_name_and_no_local_origin() {
     let registry = build(found([manifest("openai", &[], &[])]), "");
     assert_eq!(registry.get("openai").unwrap().source, EntrySource::Bundled);
-    assert!(registry.found.invalid["openai.wasm"].contains("keeps its name"));
+    assert!(registry.found.invalid["openai.wasm"].contains("already exists"));
     for origin in ["http://localhost:1", "https://10.0.0.1", "https://169.254.169.254", "http://example.com"] {
         let mut near = manifest("near", &[], &[]);
         near.default_base_url = Some(origin.to_owned());
@@ -284,7 +284,7 @@ fn pending_file_takes_no_name_from_another_provider() {
             manifest("aaa", &["ze"], &[]),
             "its prefix 'ze' is refused, because the prefix 'zed-' belongs to provider 'zed'",
         ),
-        (with_key("ZED_KEY", manifest("aaa", &[], &[])), "the key ZED_KEY belongs to provider 'zed'"),
+        (with_key("ZED_KEY", manifest("aaa", &[], &[])), "the variable ZED_KEY belongs to provider 'zed'"),
     ] {
         let registry = build_known(found([newcomer.clone(), zed()]), "", &allowed);
         assert_eq!(refused(&registry, "zed"), "", "{newcomer:?}");
@@ -332,7 +332,7 @@ fn table_without_its_adapter_keeps_its_name() {
             "{error}"
         );
     }
-    assert!(registry.found.invalid["work.wasm"].contains("keeps its name"));
+    assert!(registry.found.invalid["work.wasm"].contains("already exists"));
     // With its adapter, the table defines the provider, even if a file has the same name.
     let registry = build(found([manifest("work", &[], &[]), manifest("missing", &[], &[])]), text);
     let work = registry.get("work").unwrap();
@@ -453,7 +453,10 @@ async fn invalid_file_changes_no_existing_provider() {
     let large = std::fs::File::create(folder.join("zed.wasm")).unwrap();
     large.set_len(patchbay_core::COMPONENT_BYTES + 1).unwrap();
     let bad = files(&folder, &bad, &asked).await;
-    assert!(version(&bad).as_deref() == Some("1") && bad.invalid["zed.wasm"].contains("it has over 33554432 bytes"));
+    assert!(
+        version(&bad).as_deref() == Some("1")
+            && bad.invalid["zed.wasm"].contains("it is over the limit of 33554432 bytes")
+    );
     write("zed.wasm", "2");
     let good = files(&folder, &bad, &asked).await;
     assert_eq!((version(&good).as_deref(), good.invalid.contains_key("zed.wasm")), (Some("2"), false));

@@ -351,8 +351,8 @@ mod tests {
         let retry = Retrying { provider, what, cause, wait_ms: 1_000, attempt: 1, of: 4 };
         busy.event(AGENT, &EventKind::Retrying(retry), now);
         let text = |busy: &Busy, columns| busy.text(Some("m1"), None, columns, now).unwrap();
-        assert_eq!(text(&busy, 59), "* m1 · retrying in 1 s, 1 of 4: Rate limit r… · Esc stops");
-        assert_eq!(text(&busy, 44), "* m1 · retrying in 1 s, 1 of 4 · Esc stops");
+        assert_eq!(text(&busy, 57), "* m1 · retrying in 1 s, 1 of 4: Rate limit r… · Esc stops");
+        assert_eq!(text(&busy, 42), "* m1 · retrying in 1 s, 1 of 4 · Esc stops");
         busy.event(AGENT, &EventKind::Progress { tool: "a__b".to_owned(), text: "half of it".to_owned() }, now);
         assert_eq!(text(&busy, 35), "* m1 · a__b 0 s · half… · Esc stops");
     }

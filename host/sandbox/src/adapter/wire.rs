@@ -297,8 +297,8 @@ mod tests {
         let header = request().headers.remove(0);
         let large = wit::Pair { value: "v".repeat(64 << 10), ..header.clone() };
         for (broken, words) in [
-            (wit::HttpRequest { headers: vec![header; 101], ..request() }, "101 headers, at most 100"),
-            (wit::HttpRequest { headers: vec![large], ..request() }, "65542 bytes of headers, at most 65536"),
+            (wit::HttpRequest { headers: vec![header; 101], ..request() }, "101 headers; the limit is 100"),
+            (wit::HttpRequest { headers: vec![large], ..request() }, "65542 bytes of headers; the limit is 65536"),
             (wit::HttpRequest { path_and_query: "/".repeat(20_000), ..request() }, "20004 bytes of method, path and"),
             (
                 wit::HttpRequest { auth: vec![request().auth.remove(0); 9], ..request() },

@@ -774,7 +774,7 @@ async fn inference_is_bounded_in_tokens_and_bytes() {
     assert_eq!(complete(&mut state, "six by").await, Ok("six bysix by".into()));
     // Only the answer is too large; its tokens are counted.
     let told = complete(&mut state, "eleven more").await.unwrap_err();
-    assert_eq!(told, ("too-large".into(), "the response has more than 20 bytes (limits.output_bytes)".into()));
+    assert_eq!(told, ("too-large".into(), "the answer has more than 20 bytes (limits.output_bytes)".into()));
     let told = complete(&mut state, "p").await.unwrap_err();
     assert_eq!(told, ("quota".into(), "the call has used up its 10 tokens (limits.inference_tokens)".into()));
     assert_eq!(*fake.heard.lock().unwrap(), ["s six by 10", "s eleven more 4"]);

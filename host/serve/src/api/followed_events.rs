@@ -18,7 +18,7 @@ pub(super) struct FollowedEvents {
     told: usize,
 }
 
-/// What happened next.
+/// The next thing to tell a client.
 pub(super) enum FollowedEvent {
     Received(Received),
     /// The text so far of the answer that an agent is writing. It replaces the pieces that the client has.
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn pieces_of_the_text_so_far_are_known() {
         let [agent, other] = [1, 2].map(|byte| AgentId::from_bytes([byte; 16]));
-        let so_far = AnswerSoFar { turn: 3, answer: 1, given_up: 1, text: "Good ".to_owned() };
+        let so_far = AnswerSoFar { turn: 3, answer: 1, given_up: 1, text: "Good ".to_owned(), thinking: Vec::new() };
         let event = |agent, kind| Event { session: SessionId::from_bytes([9; 16]), agent, seq: 4, kind };
         let known = |of, answer, given_up, offset, block| {
             let at = DeltaPosition { turn: 3, answer, index: 0, offset, given_up };

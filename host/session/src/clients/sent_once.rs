@@ -20,9 +20,9 @@ const END_LOOK: Duration = Duration::from_millis(50);
 /// Rows of a turn that are searched for how it ended.
 const TURN_ROWS: u32 = 10_000;
 
-/// A key that was looked up.
+/// The result of looking up the key of a line.
 pub enum SentOnce<'a> {
-    /// The line has not run.
+    /// The line has not run and may be submitted.
     New(OnceLine<'a>),
     /// The line was submitted before, and is this one.
     Repeated(LineId),
@@ -39,7 +39,7 @@ pub struct OnceLine<'a> {
 }
 
 impl OnceLine<'_> {
-    /// Submits the line.
+    /// Submits the line and stores its id with the key.
     pub fn submit(self, input: LineInput) -> Submitted {
         let client = input.client.map_or_else(LineClient::default, |client| LineClient::clone(&client));
         let client = Some(Arc::new(LineClient { key: Some(self.key), ..client }));

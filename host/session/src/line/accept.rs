@@ -263,7 +263,7 @@ impl Session {
     }
 
     /// Puts the stored lines of a resumed session into the queues of their agents, which are held. Their
-    /// outcomes are published as events. `keys` are those of lines that clients sent with one.
+    /// outcomes are published as events. `keys` has the keys of lines that clients sent with one.
     pub(crate) fn restore_queue(self: &Arc<Self>, rows: Vec<QueueRow>, keys: &BTreeMap<LineId, String>) {
         for row in rows {
             // Lines of agents that this build does not know stay in the store.

@@ -11,11 +11,10 @@ use patchbay_core::{Code, text};
 use serde_json::Value;
 
 use super::{
-    AgentPlugin, MANIFEST_BYTES, PackageFile, PackageSkill, SKILLS,
-    PackageServer,
+    AgentPlugin, PackageFile, PackageServer, PackageSkill, SKILLS,
     claude_servers::read_servers,
-    json::{self, Fields, kind},
-    package_name, read_skill, read_skills, reason, skill_folders, too_many_skills,
+    json::{self, Fields, MANIFEST_BYTES, kind, reason},
+    package_name, read_skill, read_skills, skill_folders, too_many_skills,
     unused::UnusedParts,
 };
 use crate::{Problem, files};

@@ -8,11 +8,10 @@ use patchbay_core::{Code, text};
 use serde_json::{Map, Value};
 
 use super::{
-    MANIFEST_BYTES, SpecVersion,
     claude::{CLAUDE_MANIFEST, place},
-    json::{self, Fields, kind},
-    reason,
-    servers::{PackageServer, Refusal, SERVERS, ServerTransport, Variables, server, transport},
+    json::{self, Fields, MANIFEST_BYTES, kind, reason},
+    manifest::SpecVersion,
+    servers::{PackageServer, SERVERS, ServerRefusal, ServerTransport, ServerVariables, server, transport},
 };
 use crate::{Problem, files};
 
@@ -86,7 +85,7 @@ fn file(opened: &Dir, path: &str) -> Result<Option<BTreeMap<String, Value>>, Str
 }
 
 /// Rewrites an entry as one of `mcp.json`, and reads it. `left` receives the fields that have no meaning here.
-fn rewritten(entry: Value, left: &mut Vec<String>) -> Result<(ServerTransport, Variables), Refusal> {
+fn rewritten(entry: Value, left: &mut Vec<String>) -> Result<(ServerTransport, ServerVariables), ServerRefusal> {
     let mut fields = Fields::of(entry)?;
     let kind = fields.string("type")?.unwrap_or_else(|| "stdio".to_owned());
     let (kind, used): (_, &[&str]) = match &*kind {
@@ -94,11 +93,11 @@ fn rewritten(entry: Value, left: &mut Vec<String>) -> Result<(ServerTransport, V
         "http" | "streamable-http" => ("streamable-http", &["url", "headers"]),
         "sse" | "ws" => {
             let why = format!("Patchbay does not support the transport '{kind}', only 'stdio' and 'http'");
-            return Err(Refusal::Unsupported(why));
+            return Err(ServerRefusal::Unsupported(why));
         }
-        other => return Err(Refusal::Invalid(format!("unknown type '{}'", text::excerpt(other, 80)))),
+        other => return Err(ServerRefusal::Invalid(format!("unknown type '{}'", text::excerpt(other, 80)))),
     };
-    let mut variables = Variables::new();
+    let mut variables = ServerVariables::new();
     let mut entry = Map::from_iter([("type".to_owned(), Value::from(kind))]);
     for key in used {
         if let Some(value) = fields.take(key) {
@@ -125,7 +124,7 @@ fn rewritten(entry: Value, left: &mut Vec<String>) -> Result<(ServerTransport, V
 }
 
 /// Replaces the placeholders in all strings of a value.
-fn replaced(value: Value, is_fixed: bool, variables: &mut Variables) -> Result<Value, Refusal> {
+fn replaced(value: Value, is_fixed: bool, variables: &mut ServerVariables) -> Result<Value, ServerRefusal> {
     Ok(match value {
         Value::String(text) => placeholders(&text, is_fixed, variables)?.into(),
         Value::Array(values) => {
@@ -134,7 +133,7 @@ fn replaced(value: Value, is_fixed: bool, variables: &mut Variables) -> Result<V
         }
         Value::Object(fields) => {
             let fields = fields.into_iter().map(|(key, value)| Ok((key, replaced(value, is_fixed, variables)?)));
-            fields.collect::<Result<Map<_, _>, Refusal>>()?.into()
+            fields.collect::<Result<Map<_, _>, ServerRefusal>>()?.into()
         }
         other => other,
     })
@@ -142,7 +141,7 @@ fn replaced(value: Value, is_fixed: bool, variables: &mut Variables) -> Result<V
 
 /// Replaces the names of Claude Code's folders by ours, and notes all other variables with their defaults. In a text that is fixed,
 /// a variable becomes its default.
-fn placeholders(text: &str, is_fixed: bool, variables: &mut Variables) -> Result<String, Refusal> {
+fn placeholders(text: &str, is_fixed: bool, variables: &mut ServerVariables) -> Result<String, ServerRefusal> {
     let (mut written, mut rest) = (String::new(), text);
     while let Some((before, inner)) = rest.split_once("${") {
         written.push_str(before);
@@ -157,7 +156,7 @@ fn placeholders(text: &str, is_fixed: bool, variables: &mut Variables) -> Result
             "CLAUDE_PLUGIN_DATA" => written.push_str("${PLUGIN_DATA}"),
             _ if name.starts_with("user_config.") => {
                 let name = text::excerpt(name, 80);
-                return Err(Refusal::Unsupported(format!(
+                return Err(ServerRefusal::Unsupported(format!(
                     "it needs '{name}', which only Claude Code asks its user for"
                 )));
             }
@@ -166,7 +165,7 @@ fn placeholders(text: &str, is_fixed: bool, variables: &mut Variables) -> Result
                 rest = inner;
             }
             _ if is_fixed => written.push_str(default.ok_or_else(|| {
-                Refusal::Invalid(format!("its url depends on the variable '{}'", text::excerpt(name, 80)))
+                ServerRefusal::Invalid(format!("its url depends on the variable '{}'", text::excerpt(name, 80)))
             })?),
             _ => {
                 variables.entry(name.to_owned()).or_insert_with(|| default.map(str::to_owned));

@@ -1,6 +1,6 @@
 //! Strict JSON of untrusted packages: an object with the same key twice is refused, because parsers disagree about its meaning.
 
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, io};
 
 use patchbay_core::text;
 use serde::{
@@ -8,6 +8,9 @@ use serde::{
     de::{Error as _, MapAccess, SeqAccess, Visitor},
 };
 use serde_json::{Map, Number, Value};
+
+/// The most bytes of `plugin.json`, and of `mcp.json`.
+pub const MANIFEST_BYTES: u64 = 256 << 10;
 
 /// Parses a JSON object. The error is a phrase for a message.
 pub(super) fn object(bytes: &[u8]) -> Result<Fields, String> {
@@ -81,6 +84,14 @@ impl Fields {
     /// Returns the fields sorted by name.
     pub(super) fn sorted(self) -> BTreeMap<String, Value> {
         self.0.into_iter().collect()
+    }
+}
+
+/// Returns the message of our own errors, and the kind of a system error, whose message may contain a path.
+pub(super) fn reason(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::FileTooLarge | io::ErrorKind::InvalidInput => error.to_string(),
+        kind => kind.to_string(),
     }
 }
 

@@ -6,10 +6,7 @@ use std::{fmt, str::FromStr};
 use patchbay_core::{Code, text};
 use serde_json::Value;
 
-use super::{
-    MANIFEST_BYTES,
-    json::{self, Fields, kind},
-};
+use super::json::{self, Fields, MANIFEST_BYTES, kind};
 use crate::Problem;
 
 /// The longest metadata text that is kept, in characters; longer ones are cut.

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use url::{Host, Url};
 
 use super::{
-    MANIFEST_BYTES, SpecVersion,
-    json::{self, Fields},
+    json::{self, Fields, MANIFEST_BYTES},
+    manifest::SpecVersion,
 };
 use crate::Problem;
 
@@ -28,24 +28,24 @@ pub struct PackageServer {
     pub name: String,
     /// How the server is reached.
     pub transport: ServerTransport,
-    /// Variables of the user's environment by name, each with its default. `${NAME}` in arguments, values of `env` and headers
+    /// ServerVariables of the user's environment by name, each with its default. `${NAME}` in arguments, values of `env` and headers
     /// stands for one of them, and is replaced only if the user allows that variable. Only Claude Code's form has them.
     pub variables: BTreeMap<String, Option<String>>,
     /// The digest of the entry. It changes with any of its fields, but not with their order or the white space.
     pub digest: Digest,
 }
 
-pub(super) type Variables = BTreeMap<String, Option<String>>;
+pub(super) type ServerVariables = BTreeMap<String, Option<String>>;
 
 /// Why an entry is left out.
-pub(super) enum Refusal {
+pub(super) enum ServerRefusal {
     /// It breaks the rules.
     Invalid(String),
     /// Patchbay cannot do what it needs.
     Unsupported(String),
 }
 
-impl From<String> for Refusal {
+impl From<String> for ServerRefusal {
     fn from(why: String) -> Self {
         Self::Invalid(why)
     }
@@ -87,7 +87,7 @@ pub enum ServerTransport {
         command: String,
         /// Arguments, which may contain `${PLUGIN_ROOT}` and `${PLUGIN_DATA}`.
         args: Vec<String>,
-        /// Variables by name; values may contain both placeholders.
+        /// ServerVariables by name; values may contain both placeholders.
         env: BTreeMap<String, String>,
         /// The working directory, with a placeholder or as `./…`; `None`: the root of the package.
         cwd: Option<String>,
@@ -113,7 +113,7 @@ pub fn parse_servers(bytes: &[u8], spec: SpecVersion) -> Result<(Vec<PackageServ
         Problem::new(Code::PackageServersInvalid, message)
     })?;
     for (name, entry) in entries {
-        let read = |entry| transport(entry, spec).map(|transport| (transport, Variables::new()));
+        let read = |entry| transport(entry, spec).map(|transport| (transport, ServerVariables::new()));
         match server("mcp.json", &name, entry, read) {
             Ok(server) => servers.push(server),
             Err(problem) => problems.push(problem),
@@ -127,7 +127,7 @@ pub(super) fn server(
     file: &str,
     name: &str,
     entry: Value,
-    read: impl FnOnce(Value) -> Result<(ServerTransport, Variables), Refusal>,
+    read: impl FnOnce(Value) -> Result<(ServerTransport, ServerVariables), ServerRefusal>,
 ) -> Result<PackageServer, Problem> {
     let problem = |code, why: &str| {
         Problem::new(code, format!("{file}: server '{}' is left out: {why}.", text::excerpt(name, 80)))
@@ -139,8 +139,8 @@ pub(super) fn server(
     }
     match read(entry) {
         Ok((transport, variables)) => Ok(PackageServer { name: name.to_owned(), transport, variables, digest }),
-        Err(Refusal::Unsupported(why)) => Err(problem(Code::PackageServerUnsupported, &why)),
-        Err(Refusal::Invalid(why)) => Err(problem(Code::PackageServerInvalid, &why)),
+        Err(ServerRefusal::Unsupported(why)) => Err(problem(Code::PackageServerUnsupported, &why)),
+        Err(ServerRefusal::Invalid(why)) => Err(problem(Code::PackageServerInvalid, &why)),
     }
 }
 
@@ -165,7 +165,7 @@ fn entries(bytes: &[u8], spec: SpecVersion) -> Result<BTreeMap<String, Value>, S
 }
 
 /// Reads one entry.
-pub(super) fn transport(entry: Value, spec: SpecVersion) -> Result<ServerTransport, Refusal> {
+pub(super) fn transport(entry: Value, spec: SpecVersion) -> Result<ServerTransport, ServerRefusal> {
     let mut fields = Fields::of(entry)?;
     let kind = fields.required("type")?;
     if spec == SpecVersion::V1_1
@@ -179,11 +179,11 @@ pub(super) fn transport(entry: Value, spec: SpecVersion) -> Result<ServerTranspo
             let (url, headers) = (fields.required("url")?, headers(fields.string_map("headers")?)?);
             ServerTransport::StreamableHttp { url: endpoint(&url)?, headers }
         }
-        other => return Err(Refusal::Invalid(format!("unknown type '{}'", text::excerpt(other, 80)))),
+        other => return Err(ServerRefusal::Invalid(format!("unknown type '{}'", text::excerpt(other, 80)))),
     };
     fields.closed()?;
     match &*kind {
-        "sse" => Err(Refusal::Unsupported(
+        "sse" => Err(ServerRefusal::Unsupported(
             "Patchbay does not support the deprecated transport 'sse', only 'stdio' and 'streamable-http'".to_owned(),
         )),
         _ => Ok(transport),

@@ -109,7 +109,7 @@ fn folder_without_a_manifest_is_refused_with_its_parts() {
     let large = Package::bare().file("plugin.json", &" ".repeat(MANIFEST_BYTES as usize + 1));
     assert_eq!(
         large.refusal(),
-        (Code::PackageManifestInvalid, "cannot read plugin.json: over 262144 bytes.".to_owned())
+        (Code::PackageManifestInvalid, "plugin.json cannot be read: over 262144 bytes.".to_owned())
     );
 }
 

@@ -173,5 +173,5 @@ fn damaged_archives_are_refused() {
         }
     }
     let error = unpacked(b"<html>not found</html>").unwrap_err();
-    assert_eq!(error.to_string(), "the cannot read archive: invalid gzip header; expected a .tar.gz");
+    assert_eq!(error.to_string(), "cannot read the archive: invalid gzip header; expected a .tar.gz");
 }

@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn unknown_function_error_lists_all_functions() {
         let refusal = refusal("a || lenght(@)", "[]");
-        assert!(refusal.contains("unknown function 'lenght'; there are abs, avg, "), "{refusal}");
+        assert!(refusal.contains("unknown function 'lenght'; known are abs, avg, "), "{refusal}");
     }
 
     #[test]

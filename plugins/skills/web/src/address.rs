@@ -93,7 +93,7 @@ mod tests {
         assert!(refused("a b").contains("it contains white space"));
         assert!(refused("https://").contains("'https://' is not an address: empty host"), "{}", refused("https://"));
         assert!(refused("me:secret@example.com").contains("it contains a user name or a password"));
-        assert!(refused("mailto:me@example.com").contains("is no address"));
+        assert!(refused("mailto:me@example.com").contains("is not an address"));
         assert!(refused(&"[".repeat(100_000)).len() < 500);
     }
 

@@ -61,7 +61,7 @@ async fn invalid_key_entry_is_named_with_its_file() {
     assert_eq!(error.code(), Code::MissingCredentials);
     let words = error.to_string();
     assert!(words.starts_with("/") && words.ends_with("\"test\": {\"api_key\": \"…\"}."), "{words}");
-    assert!(words.contains("credentials.json: the entry 'test' holds no key") && !words.contains("sk-"), "{words}");
+    assert!(words.contains("credentials.json: the entry 'test' has no key") && !words.contains("sk-"), "{words}");
     assert!(server.requests().is_empty());
 }
 

@@ -23,8 +23,8 @@ fn opaque(index: u32) -> Action {
 async fn stream_violations_are_named() {
     let many_open: Vec<Action> = (0..101).map(start).collect();
     for (actions, what) in [
-        (vec![], "stopped half-way"),
-        (vec![start(0), delta(0, "x")], "stopped half-way"),
+        (vec![], "stopped halfway"),
+        (vec![start(0), delta(0, "x")], "stopped halfway"),
         (vec![finish(), start(0)], "continued after it had ended"),
         (vec![finish(), finish()], "continued after it had ended"),
         (vec![fail(FailureKind::Server, "x", RetryHint::Backoff), finish()], "continued after it had ended"),

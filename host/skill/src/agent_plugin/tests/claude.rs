@@ -289,7 +289,7 @@ fn parts_that_run_programs_are_named() {
         "'.lsp.json' is not used: language servers of other clients.",
         "'agents/' is not used: agents of other clients.",
         "'bin/' is not used: programs that Claude Code puts on its PATH.",
-        "'hooks/' is not used: programs that other clients start at events.",
+        "'hooks/' is not used: hooks of other clients.",
         "'monitors/' is not used: programs that other clients start.",
         "'settings.json' is not used: settings of Claude Code.",
     ] {

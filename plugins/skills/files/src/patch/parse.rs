@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn what_is_no_patch_is_reported_with_its_line() {
-        assert!(message("hello").contains("is no unified diff"));
+        assert!(message("hello").contains("is not a unified diff"));
         assert!(message("@@ -1 +1 @@\n-a\n").starts_with("line 1 of 'patch': a hunk comes before"));
         assert!(message("--- x\n+++ x\n").contains("'x' has no hunk"));
         assert!(message("--- x\n+++ x\n@@\n-a\nb\n").starts_with("line 5 of 'patch': a line of a hunk begins with"));
