@@ -20,7 +20,7 @@ export const json = (value) => new Content("json", stringify(value));
 export const blob = (mediaType, data) =>
   new Content("blob", { mediaType: string("blob(mediaType, data): the media type", mediaType), data: bytes("blob(mediaType, data): the data", data) });
 
-/** A file of the workspace, by its path. */
+/** A link to a file of the workspace, by its path. */
 export const link = (path, mediaType = "application/octet-stream") =>
   new Content("link", { path: string("link(path, mediaType): the path", path), mediaType: string("link(path, mediaType): the media type", mediaType) });
 
@@ -35,7 +35,7 @@ const one = (value) => {
   return typeof value === "string" ? text(value) : json(value);
 };
 
-/** Returns JSON, or throws an error that suggests an alternative. */
+/** Returns `value` as JSON, or throws an error that suggests an alternative. */
 export function stringify(value) {
   const advice = wrong(value);
   if (advice) throw new TypeError(`${describe(value)}; ${advice}`);
@@ -51,11 +51,11 @@ export function stringify(value) {
     throw error;
   }
   if (encoded === undefined) throw new TypeError(`${describe(value)}, which has no JSON form`);
-  // A lone surrogate is escaped by JSON.stringify; most JSON parsers reject it.
+  // JSON.stringify escapes lone surrogates, which most JSON parsers reject: replace them, and keep other escapes.
   return encoded.replace(/\\(?:ud[89a-f][0-9a-f]{2}|.)/g, (escape) => (escape.length === 6 ? "\ufffd" : escape));
 }
 
-/** Returns a suggestion if `value` has no JSON form. */
+/** Returns a suggestion if `value` has no JSON form, or `undefined` if it has one. */
 function wrong(value, nested = false) {
   if (typeof value === "bigint") return "convert it: Number(n) or String(n)";
   if (typeof value === "number" && !Number.isFinite(value)) return "JSON has no such number: use null or a string";

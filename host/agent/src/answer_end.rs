@@ -31,7 +31,7 @@ pub(crate) struct AnswerEnd {
 
 impl AnswerEnd {
     /// Returns the meaning of `finish` for an answer with this text. `why` is the provider's explanation,
-    /// `cut_off_before` the number of answers in a row before this one that were cut off in their calls.
+    /// `cut_off_before` the number of consecutive answers before this one that were cut off while writing their calls.
     pub(crate) fn new(finish: &Finish, why: Option<&str>, text: &str, has_calls: bool, cut_off_before: u32) -> Self {
         let Finish { stop, raw } = finish;
         let stop = *stop;

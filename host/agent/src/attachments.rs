@@ -114,7 +114,7 @@ fn read(store: &Store, digests: Vec<Digest>) -> BTreeMap<Digest, std::sync::Arc<
     contents
 }
 
-/// Replaces the oldest blobs and the slots of such by notes, if there are too many.
+/// Replaces the oldest blobs, and the slots for blobs, by notes if there are too many.
 fn leave_out_oldest(conversation: &mut Conversation) {
     let mut blobs = Vec::new();
     retain_blobs(conversation, |message, bytes| {

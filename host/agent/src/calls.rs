@@ -34,7 +34,7 @@ const AT_ONCE: usize = 8;
 
 impl Agent {
     /// Runs the calls of an answer and commits their results. Cancelling the turn cancels all of them. Returns whether the turn
-    /// ends with these calls: at least one of them ends it, and none of those failed.
+    /// ends with these calls, which is the case if a call that ends turns succeeded and no such call failed.
     ///
     /// # Errors
     /// The outcome of the turn, if it was cancelled, a result could not be committed, or the session stores no more results.

@@ -136,7 +136,7 @@ pub(crate) fn request(
     let last = starts.rev().find(|at| begins_well(&conversation[*at])).unwrap_or_default();
     let is_shortened = tokens(&conversation[last..]) > room;
     if is_shortened {
-        // The other half is for the exchanges before it.
+        // The other half is reserved for earlier exchanges.
         let mut exchange = conversation.split_off(last);
         shorten(&mut exchange, if last == 0 { room } else { room / 2 });
         conversation.append(&mut exchange);

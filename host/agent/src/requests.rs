@@ -129,7 +129,7 @@ impl Requests {
         Arc::new(Self { permits: Mutex::new(permits), made: AtomicU32::new(0), limit })
     }
 
-    /// Notes a message of the user: requests are counted from zero.
+    /// Restarts the count at zero. Called for each message of the user.
     pub fn message_came(&self) {
         self.made.store(0, Ordering::Relaxed);
     }
@@ -243,8 +243,8 @@ impl Drop for RequestPermit {
     }
 }
 
-/// A sink that has a permit while a request is under way. It gives the permit up while the request waits for another attempt, which
-/// may take minutes, and takes one again before that. It tells the provider's share how the request fared.
+/// A sink that holds a permit during a request. It releases the permit while the request waits for a retry, which may take
+/// minutes, and acquires one again before the retry. It reports the result of the request to the provider's share.
 pub(crate) struct PermitSink<'a> {
     sink: &'a mut dyn Sink,
     requests: Arc<Requests>,
@@ -255,7 +255,7 @@ pub(crate) struct PermitSink<'a> {
 }
 
 impl<'a> PermitSink<'a> {
-    /// Returns a sink that passes everything on to `sink`. `notice` is called while a further attempt waits for a permit.
+    /// Returns a sink that passes everything on to `sink`. `notice` is called while a retry waits for a permit.
     pub(crate) fn new(
         permit: RequestPermit,
         rank: RequestRank,

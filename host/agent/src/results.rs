@@ -1,6 +1,5 @@
-//! How many bytes of tool results the agents of a session store until the next message of the user. A tool
-//! that returns megabytes, and a model that calls it again and again, would fill the disk. `calls` counts
-//! each result before it is stored.
+//! Limits how many bytes of tool results a session's agents store until the user's next message. Without a limit, a model that
+//! keeps calling a tool that returns megabytes would fill the disk. `calls` counts each result before it is stored.
 
 use std::sync::{
     Arc,
@@ -13,23 +12,24 @@ use crate::interrupted::failed;
 
 /// Limits the bytes of tool results that a session stores; its agents share it.
 pub struct ResultRoom {
-    /// Bytes since the last message of the user. Above `limit` once a result did not fit.
+    /// Bytes since the user's last message; `u64::MAX` once a result did not fit.
     used: AtomicU64,
     limit: u64,
 }
 
 impl ResultRoom {
-    /// Allows `limit` bytes between two messages of the user.
+    /// Allows `limit` bytes between two messages of the user, for all agents of a session together.
     pub fn new(limit: u64) -> Arc<Self> {
         Arc::new(Self { used: AtomicU64::new(0), limit })
     }
 
-    /// Notes a message of the user: results are counted from zero.
+    /// Restarts the count at zero. Called for each message of the user.
     pub fn message_came(&self) {
         self.used.store(0, Ordering::Relaxed);
     }
 
-    /// Counts a result of `bytes`. Returns whether it fits; after one that does not, none fits until the next message.
+    /// Counts a result of `bytes`, and returns whether it fits. Once a result does not fit, no further result fits until
+    /// the user's next message.
     pub(crate) fn take(&self, bytes: u64) -> bool {
         let more = |used: u64| used.checked_add(bytes).filter(|sum| *sum <= self.limit);
         let fits = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok();

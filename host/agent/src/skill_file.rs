@@ -32,7 +32,7 @@ pub(crate) struct SkillFileTool {
 impl SkillFileTool {
     /// Returns the tool for the skills of `snapshot`; `None` if no skill for models has files.
     pub(crate) fn over(tools: &Arc<Tools>, snapshot: &Arc<Snapshot>) -> Option<Self> {
-        // A skill without a count is of an older snapshot, and one over a limit has none; the tool says so.
+        // The count is missing in older snapshots, and for skills over a limit, which the tool reports.
         let has_files = |files: FileTotals| files.count > 0 || files.place == FileStorage::Nowhere;
         let mut skills = snapshot.skills().filter(|skill| skill.manifest.audience.models);
         skills.find(|skill| skill.files.is_none_or(has_files))?;

@@ -36,18 +36,18 @@ use crate::{
 /// How often an unfinished answer is stored, in addition to the end of each block.
 const CHECKPOINT: Duration = Duration::from_millis(250);
 
-/// Lets waiting messages of the user join a turn. When the future ends, those that joined are rows of the agent.
+/// Lets the user's waiting messages join a turn. When the future completes, the joined messages are stored as rows of the agent.
 pub type MessageJoin = Box<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// The input of a turn.
 pub struct Turn {
     /// The skills whose tools the model may call.
     pub snapshot: Arc<Snapshot>,
-    /// The texts of the persona, for the system context.
+    /// The persona's texts, which become part of the system context.
     pub persona: Vec<String>,
-    /// Facts about the session's start, which its agents are told.
+    /// Facts about the session's start, which are part of each request.
     pub surroundings: Surroundings,
-    /// The tools of the host that the model may call, besides those for skills and tools, such as `use_skill`.
+    /// The host's tools that the model may call. The toolbox adds its own, such as `use_skill`.
     pub internal: Vec<Arc<dyn Internal>>,
     /// The tools outside of the sandbox that the model may call.
     pub outside: OutsideTools,
@@ -57,9 +57,9 @@ pub struct Turn {
     pub cause: TurnCause,
     /// The number of the turn's first row, and the change committed with the final answer.
     pub ending: TurnEnding,
-    /// Number of answers after that row that are already stored; 0 unless the turn is run again.
+    /// Number of answers after the turn's first row that are already stored; 0 unless the turn is run again.
     pub answers: u32,
-    /// Called before each request that has the results of calls; `None` for a turn that no message joins.
+    /// Called before each request that contains results of calls. `None` if messages cannot join the turn.
     pub joins: Option<MessageJoin>,
     /// Cancels the turn at any point.
     pub cancel: CancellationToken,
@@ -73,16 +73,16 @@ struct CompletedAnswer {
     end: AnswerEnd,
 }
 
-/// The answer that a turn asks for next.
+/// The position of the answer that a turn requests next.
 #[derive(Clone, Copy)]
 struct NextAnswer {
     /// Its index in the turn, from 0.
     index: u32,
-    /// Number of answers in a row before it that were cut off in their calls.
+    /// Number of consecutive answers before it that were cut off while writing their calls.
     cut_off_before: u32,
 }
 
-/// One request of a turn: who asks, with which tools, which model.
+/// The context of one request: its turn, the tools and the model.
 pub(crate) struct Round<'a> {
     pub(crate) turn: &'a Turn,
     pub(crate) toolbox: &'a Toolbox,
@@ -93,8 +93,7 @@ pub(crate) struct Round<'a> {
 }
 
 impl Agent {
-    /// Runs a turn on the stored conversation. Everything received is committed before
-    /// this returns, even after an error.
+    /// Runs a turn on the stored conversation. Everything received is committed before this returns, even after an error.
     pub async fn run(&self, turn: &Turn) -> Outcome {
         match self.rounds(turn).await {
             Ok(outcome) | Err(outcome) => outcome,
@@ -154,7 +153,7 @@ impl Agent {
         Ok(Round { turn, toolbox, choice, about, lineage })
     }
 
-    /// Commits the end of a turn that ends with its calls: the children it forked report by mail.
+    /// Commits the end of a turn that ends with its calls instead of an answer, because the forked children report by mail.
     async fn ended_by_calls(&self, round: &Round<'_>, text: String, end: &AnswerEnd) -> Result<Outcome, Outcome> {
         let mut change = SessionChange::default();
         round.turn.ending.answered(&text, None, &mut change);
@@ -162,7 +161,7 @@ impl Agent {
         Ok(Outcome::ok(Code::Answered, text).with_data(turn_data(&round.choice, end.stop)))
     }
 
-    /// Publishes an unusual end of the turn's last answer and returns the outcome of the turn.
+    /// Publishes a notice if the turn's last answer ended unusually. Returns the outcome of the turn.
     fn answered(&self, choice: &Choice, text: String, end: AnswerEnd) -> Outcome {
         let data = TurnData { failure: end.failure().map(str::to_owned), ..turn_data(choice, end.stop) };
         if let Some(text) = end.notice {
@@ -186,7 +185,7 @@ impl Agent {
             read = self.read(rows, round).await;
         }
         request.messages = read.messages;
-        // A turn that is run again may follow an answer that was interrupted before its text; the last message is the user's.
+        // If the turn is run again, an answer that was interrupted before its text may be last. Drop it: the user's must be last.
         while request.messages.len() > 1 && request.messages.last().is_some_and(|last| last.role == Role::Assistant) {
             request.messages.pop();
         }
@@ -286,7 +285,7 @@ impl Agent {
         let mut receiver = AnswerSink { log, agent: self.place.agent, at, buffer: receiver_buffer };
         let spender = self.spender();
         let asked = spender.complete(self.sending(round), request, &mut receiver);
-        let kept = async {
+        let checkpoints = async {
             let mut tick = interval(CHECKPOINT);
             tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
             loop {
@@ -298,7 +297,7 @@ impl Agent {
             }
         };
         let asked = async {
-            tokio::select! { biased; completed = asked => completed, never = kept => never }
+            tokio::select! { biased; completed = asked => completed, never = checkpoints => never }
         };
         let completed = self.unless_cancelled(turn, asked).await.flatten();
         let received = buffer.take();
@@ -326,7 +325,7 @@ impl Agent {
         } else {
             self.record_usage(choice, usage);
             if received.failed.given_up > 0 {
-                // No piece of an attempt that was given up may become a row.
+                // Delete the stored pieces of abandoned attempts: they must not become a row.
                 self.commit(SessionChange { ends_partial: vec![self.place.agent], ..SessionChange::default() }).await?;
             }
         }
@@ -334,7 +333,7 @@ impl Agent {
         Ok(CompletedAnswer { row, text, calls, end })
     }
 
-    /// Returns how the requests of a turn are sent.
+    /// Returns the model, rank and notices with which a turn's requests are sent.
     pub(crate) fn sending<'a>(&self, Round { turn, choice, about, .. }: &'a Round<'_>) -> Sending<'a> {
         // Requests of turns that the user began come first.
         let rank = if turn.cause == TurnCause::Person { RequestRank::Person } else { RequestRank::Agent };

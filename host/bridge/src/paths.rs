@@ -1,27 +1,27 @@
-//! Paths of the editor's machine as paths of the server, and back. Only paths below the one workspace have a counterpart.
+//! Translates paths between the editor's machine and the server. Only paths inside the workspace can be translated.
 //!
-//! The protocol has paths in `path`, `cwd` and `uri` at many depths. They are found by these names, because a new kind of block then needs
-//! no change here. Contents, inputs and results of tools are not searched.
+//! The Agent Client Protocol nests paths in members named `path`, `cwd` and `uri`, at various depths. They are found by name, so
+//! a new kind of block needs no change here. File contents, and the inputs and results of tools, are not searched.
 
 use serde_json::{Map, Value, json};
 use url::Url;
 
-/// Members with content: what looks like a path in them is text.
+/// Members that contain content. Anything in them that looks like a path is plain text and is not translated.
 const CONTENTS: [&str; 6] = ["rawInput", "rawOutput", "_meta", "text", "oldText", "newText"];
-/// Members that give the content of what `uri` names. The receiver then does not open the file, and the name may be any.
+/// Members that embed the content behind `uri`. The receiver then does not open the URI, so it may be outside the workspace.
 const EMBEDDED: [&str; 3] = ["text", "blob", "data"];
 
-/// Two folders with the same files.
+/// Translates paths in one direction, from the sender's workspace folder to the receiver's.
 #[derive(Clone, Debug)]
 pub(crate) struct Mapping<'a> {
-    /// Spellings of the folder whose paths are replaced.
+    /// Spellings of the workspace's path on the sender's machine.
     pub(crate) from: &'a [String],
-    /// The folder that takes its place.
+    /// The workspace's path on the receiver's machine.
     pub(crate) to: &'a str,
 }
 
 impl Mapping<'_> {
-    /// Returns the counterpart of an absolute path; `None` if it is outside.
+    /// Translates an absolute path. Returns `None` if it is outside the workspace.
     pub(crate) fn path(&self, path: &str) -> Option<String> {
         if path.split('/').any(|name| name == "..") {
             return None;
@@ -34,7 +34,7 @@ impl Mapping<'_> {
         Some(if joined.is_empty() { "/".to_owned() } else { joined })
     }
 
-    /// Returns the counterpart of a `file:` URI; `None` if its path is outside.
+    /// Translates a `file:` URI. Returns `None` if its path is outside the workspace.
     fn file_uri(&self, uri: &str) -> Option<String> {
         let url = Url::parse(uri).ok()?;
         let path = self.path(url.to_file_path().ok()?.to_str()?)?;
@@ -44,7 +44,10 @@ impl Mapping<'_> {
         Some(translated.into())
     }
 
-    /// Translates all paths in `params`. Returns the first one that is outside.
+    /// Translates all paths in `params`.
+    ///
+    /// # Errors
+    /// The first path that is outside the workspace.
     pub(crate) fn request(&self, params: &mut Value) -> Result<(), String> {
         let mut outside = None;
         self.walk(params, &mut |path| {
@@ -53,13 +56,14 @@ impl Mapping<'_> {
         outside.map_or(Ok(()), Err)
     }
 
-    /// Translates all paths in `params`, and removes items with a path outside, because it could name another file on the
-    /// receiver's machine. In place of a single block there is a text that names it.
+    /// Translates all paths in `params`. Array items with a path outside the workspace are removed, because the path could name
+    /// another file on the receiver's machine. A block that is not in an array is replaced by a text block with its path.
     pub(crate) fn notification(&self, params: &mut Value) {
         self.walk(params, &mut |_| {});
     }
 
-    /// Returns whether all paths directly in `value` are inside.
+    /// Translates the paths in `value`, and calls `outside` with each path outside the workspace. Returns false if such a path is
+    /// directly in `value`.
     fn walk(&self, value: &mut Value, outside: &mut dyn FnMut(&str)) -> bool {
         match value {
             Value::Array(items) => {
@@ -110,7 +114,7 @@ fn named_path(value: &Value) -> Option<String> {
     name.map(str::to_owned)
 }
 
-/// Returns whether a message could have paths. Most messages are pieces of an answer and have none.
+/// Returns whether a message may contain paths. Most messages are chunks of an answer and contain none.
 pub(crate) fn may_have_paths(line: &str) -> bool {
     ["\"path\"", "\"uri\"", "\"cwd\""].iter().any(|name| line.contains(name))
 }
@@ -124,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn only_paths_below_the_folder_have_a_counterpart() {
+    fn only_paths_inside_the_workspace_are_translated() {
         let from = ["/home/ada/my app".to_owned(), "/private/ada".to_owned()];
         let mapping = to_server(&from);
         for (path, expected) in [
@@ -147,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_with_a_path_outside_are_refused_by_its_name() {
+    fn requests_with_a_path_outside_are_refused_with_the_path() {
         let from = ["/w".to_owned()];
         let mut inside = json!({"sessionId": "s", "prompt": [
             {"type": "text", "text": "read /w/a, \"path\": \"/etc\""},
@@ -164,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn updates_keep_locations_diffs_and_links_inside_alone() {
+    fn updates_keep_only_locations_diffs_and_links_inside_the_workspace() {
         let from = ["/srv/app".to_owned()];
         let to_editor = Mapping { from: &from, to: "/home/ada/app" };
         let mut params = json!({"sessionId": "s", "update": {

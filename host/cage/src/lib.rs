@@ -4,8 +4,8 @@
 //! which stays open: when it is closed, because the host stops the program or is gone, the child kills everything that it started.
 //! The program's output is the child's standard output, and the child's standard error carries one [`ProgramEnd`] at the end.
 //!
-//! On Linux, Landlock limits files and signals, seccomp limits system calls, and namespaces protect what may not change although
-//! it lies in a folder that may. [`Support`] says which of these the machine has. Elsewhere nothing is fenced, only watched.
+//! On Linux, Landlock limits files and signals, seccomp limits system calls, and namespaces protect files that may not change
+//! although their folder may. [`Support`] reports which of these the machine has. On other systems programs are only watched.
 
 mod environment;
 mod folders;

@@ -23,7 +23,7 @@ pub(crate) async fn run(url: &str, workspace: String, token_file: Option<&Path>)
     Ok(ExitCode::SUCCESS)
 }
 
-/// Reads the token. It is no argument, because other users see the arguments of a process.
+/// Reads the token. It is not an argument, because other users can see a process's arguments.
 fn token(file: Option<&Path>) -> Result<String, CliError> {
     let Some(file) = file else {
         return std::env::var(VARIABLE).map_err(|_| {

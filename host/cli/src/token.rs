@@ -1,4 +1,4 @@
-//! `patchbay token`: makes, lists and removes the tokens of clients. `serve` makes the first one.
+//! `patchbay token`: creates, lists and removes client tokens. `serve` creates the first one.
 
 use std::{
     io::Write as _,
@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::{CliError, args::TokenCommand, day, out::say};
 
-/// Lets users and scanners of secrets recognise a token.
+/// Lets users and secret scanners recognise a token.
 const PREFIX: &str = "pb_";
 /// The file with the first token, in the home's state folder.
 const FIRST_FILE: &str = "serve.token";
@@ -27,7 +27,7 @@ pub(crate) async fn run(store: &Store, command: TokenCommand) -> Result<ExitCode
                 let message = format!("there is a token '{name}' already. To replace it: patchbay token remove {name}");
                 return Err(CliError::new(Code::InvalidArgs, message));
             }
-            // Alone on standard output, for scripts.
+            // The note goes to standard error, and only the token to standard output, for scripts.
             crate::out::note(&format!("Token '{name}' ({may}). Store it now: it is not shown again."));
             say!("{token}");
         }
@@ -69,7 +69,8 @@ async fn list(store: &Store, as_json: bool) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Makes a token if the home has none, and returns the path of the file that contains it, which only the user can read.
+/// Creates a token if the home has none, and writes it to a file that only the user can read. Returns the file's path, or `None`
+/// if there is a token already.
 ///
 /// # Errors
 /// The database or the file could not be written.
@@ -85,7 +86,7 @@ pub(crate) async fn first(store: &Store, state: &Path) -> Result<Option<PathBuf>
     let name: Name =
         FIRST_NAME.parse().map_err(|_| CliError::new(Code::Internal, "invalid name of the first token."))?;
     let may = TokenRights { lines: true, answers: true, grants: false };
-    // Another process may have added its own meanwhile, and written the file.
+    // Another process may have created the first token, and its file, in the meantime.
     if !store.add_client_token(name, Digest::of(token.as_bytes()), may, None).await? {
         return Ok(None);
     }

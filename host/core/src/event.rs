@@ -212,7 +212,7 @@ impl fmt::Display for RequestLimit {
 pub enum DequeueReason {
     /// The line has begun to run.
     Began,
-    /// It is a message that has joined the turn that runs.
+    /// The line is a message that has joined the running turn.
     Joined,
     /// It was taken back, or stopped while it waited; it never ran.
     TakenBack,
@@ -303,7 +303,7 @@ impl EventKind {
         }
     }
 
-    /// Returns whether this is a row that tells an agent of mail: kind `user`, written by the host.
+    /// Returns whether this row notifies an agent of mail: it has kind `user` but was written by the host.
     pub fn is_notification(&self) -> bool {
         matches!(self, Self::Message { kind: MessageKind::User, data: Some(data), .. } if data.get("notification").is_some())
     }

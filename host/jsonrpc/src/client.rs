@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 
 use crate::{Outbox, RequestId, RpcError, message::result_of};
 
-/// The client, as far as it can be asked.
+/// A handle for sending requests to the client.
 #[derive(Clone)]
 pub struct Client {
     outbox: Outbox,

@@ -149,7 +149,7 @@ pub(crate) fn fence(text: &str) -> Option<FenceMark<'_>> {
     (length >= 3 && !(mark == b'`' && info.contains('`'))).then_some(FenceMark { mark, length, info })
 }
 
-/// Whether `text` is a line of HTML alone, which is shown as it is. An address in `<…>` is not.
+/// Whether `text` is a line that contains only HTML, which is shown as it is. An address in `<…>` does not count.
 pub(crate) fn is_html(text: &str) -> bool {
     let Some(tag) = text.strip_prefix('<') else { return false };
     let name = tag.trim_start_matches(['/', '!', '?']);

@@ -1,11 +1,12 @@
-//! MCP servers as sources of tools. `session` makes their tools available to models; `cli` lists and checks servers.
+//! Starts and calls MCP servers. `session` makes their tools available to models; `cli` lists and checks servers.
 //!
 //! - [`McpServerConfig`]: a server in `config.toml`.
-//! - [`McpServer`]: a server that is started or connected to when it is needed; [`McpServer::tools`], [`McpServer::call`].
-//! - [`full_name`]: the name by which models call a tool.
+//! - [`McpServer`]: a server, which is started or connected to on first use; see [`McpServer::tools`] and [`McpServer::call`].
+//! - [`full_name`]: the name under which models call a tool.
 //!
-//! A server is not trusted. Its messages are bounded before they are parsed; it gets no variable that is not named; it is killed with
-//! everything that it started. A server that ends, hangs or breaks the protocol costs its own tools only.
+//! A server is not trusted. Its messages are limited in size before they are parsed, it inherits only a fixed list of environment
+//! variables and gets the ones that its configuration names, and it is killed together with all processes that it started. If a
+//! server exits, hangs or breaks the protocol, only its own tools are lost.
 
 mod config;
 mod connection;

@@ -161,7 +161,7 @@ pub struct Download {
     pub bytes: u64,
 }
 
-/// The digest and size that a download must have, as far as they are known.
+/// The digest and size that a download must have, if they are known.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ExpectedFile {
     /// The digest.
@@ -224,7 +224,7 @@ impl Downloads {
         timeout(self.limits.time, whole).await.unwrap_or(Err(DownloadError::Time(self.limits.time)))
     }
 
-    /// Returns the answer that is no redirect, and its origin.
+    /// Follows redirects. Returns the first response that is not a redirect, and its origin.
     async fn follow(&self, mut request: Request, named: &Origin) -> Result<(Answer, Origin), DownloadError> {
         let mut from: Option<Origin> = None;
         for _ in 0..=REDIRECTS {

@@ -354,7 +354,7 @@ impl WebAddress {
         self.package(folder, at, signature)
     }
 
-    /// Downloads the signature beside the file. Only a server that says that there is none has none.
+    /// Downloads the signature beside the file. Returns `None` only if the server reports that it does not exist.
     async fn fetch_signature(&self) -> Result<Option<Vec<u8>>, FetchError> {
         let limits = DownloadLimits { bytes: SIGNATURE_BYTES as u64, ..DownloadLimits::default() };
         let mut signature = Vec::new();

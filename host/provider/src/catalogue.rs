@@ -191,9 +191,9 @@ fn is_version(id: &str, known: &str) -> bool {
 }
 
 /// Returns the models of a provider for lists, completion and selectors: models for chat that can still be used. The
-/// table is for the time before the API has listed all its models: after that, it adds none. Those of the table that
-/// head it come first, in its order; then by release, the newest first; then by id. The order is a function of the
-/// table, the listed models and `config.toml` alone.
+/// built-in table adds models only until the API has listed all its models. Models at the head of the table come first,
+/// in its order; the others are sorted by release, the newest first, then by id. The order depends only on the table,
+/// the listed models and `config.toml`.
 pub(crate) fn offered(entry: &Entry, catalogue: &Catalogue) -> Arc<[OfferedModel]> {
     entry.offered.at(catalogue.generation, || merged(entry, catalogue))
 }

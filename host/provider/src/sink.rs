@@ -21,8 +21,8 @@ pub trait Sink: Send {
     /// announces the next attempt, and also if none follows.
     fn overloaded(&mut self) {}
 
-    /// Called when an attempt failed in a way that cannot have cost anything, before the call that says what follows, and also if
-    /// nothing does: the provider was not reached, or answered with an error.
+    /// Called when an attempt failed in a way that cannot have cost anything: the provider was not reached, or responded with an
+    /// error. The call that reports a retry, if any, comes after this one.
     fn refused(&mut self) {}
 
     /// Called when an attempt failed before any block began, and another one follows after a wait. Earlier events of the failed

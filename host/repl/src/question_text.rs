@@ -45,7 +45,7 @@ pub(crate) fn whole(question: &Question) -> String {
 
 /// Returns how an answer is offered; `None` for one that the terminal does not offer.
 pub(crate) fn key_of(question: &Question, answer: Approval) -> Option<String> {
-    // Of several hosts, an answer for more than one act is for the host that is asked for.
+    // If the skill requests several hosts, a lasting answer applies only to the host in question.
     let (part, wide) = match &question.subject {
         QuestionSubject::Capability(SkillCapability { capability, offered, .. }) if capability != offered => {
             let part = offered.to_string();

@@ -65,7 +65,7 @@ pub trait PermitSource: Send + Sync {
     /// remembered here, not by the caller. The clock of the call is paused meanwhile.
     ///
     /// # Errors
-    /// The reason why the effect cannot happen, whatever the user answers; the guest gets it instead of the denial.
+    /// The reason why the effect cannot happen, regardless of the user's answer. The guest gets it instead of the denial.
     fn request<'a>(
         &'a self,
         capability: &'a Capability,
@@ -73,7 +73,7 @@ pub trait PermitSource: Send + Sync {
     ) -> BoxFuture<'a, Result<Permission, Fault>>;
 }
 
-/// Denies effects of a call, whatever it is granted. Asked before each effect, and again after an answer of the user.
+/// Denies effects of a call regardless of its grants. Checked before each effect, and again after the user answered a question.
 pub trait EffectGate: Send + Sync {
     /// Returns the denial of `effect` at this moment.
     fn denial(&self, effect: GuestEffect<'_>) -> Option<Denial>;

@@ -1,4 +1,4 @@
-//! Checks the references of a compiled schema: no endless loops, no long chains, and no growth beyond the limit when
+//! Checks the references of a compiled schema: no endless cycles, no long chains, and no growth beyond the limit when
 //! each reference is replaced by its target. Called by `compile.rs`.
 
 use crate::{
@@ -14,11 +14,11 @@ pub(crate) struct ReferenceError {
 }
 
 pub(crate) enum ReferenceProblem {
-    /// Applying the schema to a value would apply it to the same value again.
+    /// A cycle: applying the schema to a value would apply it to the same value again.
     Circle,
     /// More than [`limits::CHAIN`] references in a row.
     Chain,
-    /// More than [`limits::UNFOLDED`] subschemas.
+    /// More than [`limits::UNFOLDED`] subschemas when each reference is replaced by its target.
     Unfolded,
 }
 
@@ -62,13 +62,14 @@ pub(crate) fn check_references(nodes: &mut [Node]) -> Result<(), ReferenceError>
     if size > limits::UNFOLDED { Err(ReferenceError { node: 0, problem: ReferenceProblem::Unfolded }) } else { Ok(()) }
 }
 
-/// Follows the edges that apply to the same value: they must not form a loop or a chain of too many references.
+/// Follows the edges that apply to the same value: they must not form a cycle or a chain of too many references.
 fn check_chains(edges: &[Vec<(usize, Edge)>]) -> Result<(), ReferenceError> {
     #[derive(Clone, Copy)]
     enum Visit {
         Not,
+        /// On the current path.
         Under,
-        /// The most references in a row from here.
+        /// The length of the longest chain of references that starts here.
         Done(u32),
     }
     let mut visits = vec![Visit::Not; edges.len()];
@@ -76,7 +77,7 @@ fn check_chains(edges: &[Vec<(usize, Edge)>]) -> Result<(), ReferenceError> {
         if !matches!(visits[start], Visit::Not) {
             continue;
         }
-        // A node, its next edge to follow, and the most references in a row so far.
+        // Each entry is a node, the index of its next edge, and the length of the longest chain found from it so far.
         let mut path = vec![(start, 0, 0)];
         visits[start] = Visit::Under;
         while let Some((node, next, most)) = path.last_mut() {
@@ -158,7 +159,7 @@ impl Components {
         components
     }
 
-    /// Records the nodes of one component. The components that they refer to are recorded already.
+    /// Records the nodes of one component. Tarjan's algorithm has already recorded the components that they refer to.
     fn close(&mut self, nodes: &[usize], edges: &[Vec<(usize, Edge)>]) {
         let component = self.sizes.len();
         for node in nodes {

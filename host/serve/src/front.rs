@@ -1,4 +1,4 @@
-//! One request: checked before its path is looked at, then routed. A request without a token gets the same bytes whatever it asks for.
+//! Checks a request before looking at its path, then routes it. Every request without a token gets the same bytes in response.
 
 use std::{
     net::IpAddr,

@@ -19,7 +19,7 @@ pub(crate) struct ReceivingBytes {
 }
 
 impl ReceivingBytes {
-    /// Counts from now on, for `connection`.
+    /// Starts counting bytes, for `connection`.
     pub(crate) fn begin(&self, connection: Arc<ConnectionBytes>) {
         // An error is impossible: a connection is upgraded once.
         let _ = self.connection.set(connection);

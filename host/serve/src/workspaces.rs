@@ -16,8 +16,8 @@ pub(crate) fn names(folders: &[PathBuf]) -> impl Iterator<Item = (&str, &Path)> 
     })
 }
 
-/// Returns the canonical path that a client names, by the name of a folder or by a path. `None` if it is no folder, or outside, also
-/// through links.
+/// Returns the canonical path that a client names, by the name of a folder or by a path. `None` if it is not a
+/// folder, or is outside after links are resolved.
 pub(crate) fn find(folders: &[PathBuf], named: &str) -> Option<String> {
     let path = match names(folders).find(|(name, _)| *name == named) {
         Some((_, folder)) => folder.to_owned(),

@@ -1,4 +1,4 @@
-//! Completion of lines from the built-in commands, the snapshot, the personas, the models and the files of the workspace.
+//! Completes the line being typed, with built-in commands, skills, tools, personas, models, agents, messages and workspace files.
 //! Fronts call it while the user types.
 
 use patchbay_command::Completion;
@@ -22,9 +22,9 @@ pub struct Suggestion {
     pub summary: String,
     /// Whether more text may follow.
     pub takes_argument: bool,
-    /// Heading that it shares with its neighbours, such as the provider of a model; `None` without groups.
+    /// Heading of the suggestion's group, such as a model's provider. `None` if the suggestions are not grouped.
     pub group: Option<String>,
-    /// Whether it works only after something was set up, which the heading names.
+    /// Whether it cannot be used yet. The group's heading names the missing setup, such as a key.
     pub is_unready: bool,
 }
 
@@ -45,8 +45,8 @@ impl Session {
         Vec::new()
     }
 
-    /// Returns the paths that fit, behind `sign`: in a message `@`, which attaches the file; nothing in a command. A path with
-    /// white space is put in quotation marks.
+    /// Returns the matching paths, prefixed with `sign`: `@` in a message, where it attaches the file, and nothing in a command.
+    /// Paths with whitespace are quoted.
     async fn complete_path(&self, token: &PathToken<'_>, sign: &str) -> Vec<Suggestion> {
         let paths = self.files.find(token.typed).await;
         let suggestion = |path: String| Suggestion {
@@ -63,8 +63,8 @@ impl Session {
         paths.into_iter().map(suggestion).collect()
     }
 
-    /// Returns the completions of the partial `line`, in the order of `/commands` and `/skills`: what begins with the typed
-    /// text; if nothing does, what has its letters in their order.
+    /// Returns the completions of the partial `line`, in the order of `/commands` and `/skills`: entries that begin with the
+    /// typed text or, if there are none, entries that contain its letters in the same order.
     pub async fn complete(&self, line: &str) -> Vec<Suggestion> {
         let Some(typed) = line.strip_prefix('/') else { return Vec::new() };
         let Some((name, argument)) = typed.split_once(char::is_whitespace) else {
@@ -92,7 +92,7 @@ impl Session {
             Completion::Personas => match self.host.personas(self.workspace()).await {
                 Ok(personas) => personas.names().into_iter().map(|name| named((name, String::new()))).collect(),
                 Err(error) => {
-                    tracing::warn!("no completion of personas: {error}");
+                    tracing::warn!("cannot complete personas: {error}");
                     Vec::new()
                 }
             },
@@ -109,7 +109,7 @@ impl Session {
         suggestions
     }
 
-    /// Returns the tools of the snapshot's skills, then those outside of the sandbox that are there already.
+    /// Returns the tools of the snapshot's skills, then the tools outside of the sandbox, but starts no MCP server to list them.
     async fn suggested_tools(&self) -> Vec<Suggestion> {
         let (snapshot, outside) = (self.snapshot(), self.outside_now(&self.front()).await);
         let skills = snapshot.skills().filter(|skill| skill.manifest.audience.menus);
@@ -127,10 +127,10 @@ impl Session {
         skills.flat_map(of_skill).chain(of_servers).map(suggestion).collect()
     }
 
-    /// Returns the living agents by their short ids, and the words of `/switch`.
+    /// Returns the short ids of the living agents. For `/switch`, `parent` and `root` come first.
     async fn suggested_agents(&self, command: &str) -> Vec<Suggestion> {
         let tree = self.agent_tree().await.unwrap_or_else(|error| {
-            tracing::warn!("no completion of agents: {error}");
+            tracing::warn!("cannot complete agents: {error}");
             AgentTree::default()
         });
         let words = if command == "switch" { &["parent", "root"][..] } else { &[] };
@@ -146,7 +146,7 @@ impl Session {
     /// Returns the numbers of the messages to the agent in view, the newest first.
     async fn suggested_messages(&self) -> Vec<Suggestion> {
         let messages = self.log().store().messages_to(self.view()).await.unwrap_or_else(|error| {
-            tracing::warn!("no completion of messages: {error}");
+            tracing::warn!("cannot complete messages: {error}");
             Vec::new()
         });
         let suggestion = |(at, row): (usize, &MessageRow)| Suggestion {
@@ -157,7 +157,7 @@ impl Session {
         messages.iter().enumerate().rev().map(suggestion).collect()
     }
 
-    /// Returns the models, grouped by provider, with a mark at the model in use.
+    /// Returns the models, grouped by provider. The model in use is marked.
     async fn suggested_models(&self) -> Vec<Suggestion> {
         let models = self.host.providers.suggestions().await;
         let current = self.model_of(&self.agent_in_view()).await.ok();

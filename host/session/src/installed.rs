@@ -13,7 +13,7 @@ use crate::{Host, SessionError, roots::CacheMode, workspace_path::workspace_path
 pub struct InstalledSkills {
     /// The skills, sorted by name.
     pub skills: Vec<InstalledSkill>,
-    /// The problems of those that are not among them.
+    /// The problems of skills that could not be listed.
     pub diagnostics: Vec<Diagnostic>,
 }
 

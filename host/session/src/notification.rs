@@ -1,4 +1,4 @@
-//! The text that tells an agent about its unread mail, with the mails themselves as far as they fit. `wake` commits it.
+//! Builds the text that notifies an agent of unread mail. It includes the messages that fit. `wake` commits the text.
 
 use patchbay_core::{AgentId, text};
 use patchbay_store::MailRow;

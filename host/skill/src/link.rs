@@ -57,8 +57,8 @@ impl LinkedFolder {
         found.is_some_and(|skill| skill.digest() == digest)
     }
 
-    /// Makes a link `at` that stands for the folder once it is renamed to `name` in the folder of skills, and [`LinkedFolder::place`]
-    /// was called. `folder` must be canonical.
+    /// Creates a link `at` to the folder. It takes effect once it is renamed to `name` in the folder of skills, and
+    /// [`LinkedFolder::place`] was called. `folder` must be canonical.
     ///
     /// # Errors
     /// A link cannot be made, or the path is not UTF-8.

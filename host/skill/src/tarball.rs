@@ -170,8 +170,8 @@ fn inner_path(raw: &[u8]) -> Result<PathBuf, &'static str> {
     if path.components().count() > DEPTH { Err("is too many folders deep") } else { Ok(path) }
 }
 
-/// Whether a link in the folder `parent` leads to a place inside the package, whatever other links there are: `..` occurs only at its
-/// beginning, where each one leaves a folder that is no link.
+/// Whether a link in the folder `parent` stays inside the package, regardless of other links: `..` may occur in its
+/// target only at the beginning, where each one leaves a real folder, not a link.
 fn stays_inside(parent: &Path, target: &[u8]) -> bool {
     let Ok(target) = str::from_utf8(target) else { return false };
     let mut components = Path::new(target).components().filter(|component| *component != Component::CurDir).peekable();

@@ -361,7 +361,7 @@ mod tests {
         let error = refused(json!({"type": "object", "title": "x".repeat(OutsideSpec::SCHEMA_BYTES)}));
         assert!(error.contains("the limit is 65536"), "{error}");
         let error = refused(json!({"type": "object", "properties": {"a\u{200b}": {}}}));
-        assert!(error.contains("characters that are not shown"), "{error}");
+        assert!(error.contains("invisible characters"), "{error}");
     }
 
     #[test]

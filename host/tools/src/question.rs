@@ -283,7 +283,7 @@ impl QuestionSubject {
 pub struct OfferedGrant {
     /// The allowance, in this workspace alone: for a skill the command that stores the same grant.
     pub what: String,
-    /// The command that takes it back.
+    /// The command that revokes the grant.
     pub take_back: String,
     /// How long it is valid; `None` if it is until it is removed.
     pub scope: Option<String>,

@@ -177,7 +177,7 @@ mod tests {
             ("../*", "match nothing"),
             ("a/./b", "match nothing"),
             ("{..,a}/b", "match nothing"),
-            ("a{b", "no '}'"),
+            ("a{b", "unclosed '{'"),
             ("a}b", "no '{'"),
             ("[a", "no ']'"),
             ("[z-a]", "ends before it begins"),

@@ -278,7 +278,7 @@ impl Workspace {
     }
 
     /// Lists at most `limit` files and directories for the user, with the rules and in the order of
-    /// [`walk`](Self::walk), as far as they are found until `until`. Unlike a page of a walk, the list may be
+    /// [`walk`](Self::walk), and stops at the deadline `until`. Unlike a page of a walk, the list may be
     /// incomplete: it ends at the first error and where the walk would exceed [`limits`].
     pub fn list(&self, limit: usize, until: Instant) -> Vec<FileEntry> {
         walk::list(self, limit, until)

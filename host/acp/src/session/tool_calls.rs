@@ -1,5 +1,5 @@
-//! The tool calls of the agent in view, from the answer that asks for them to their
-//! results. Pure. Called by `transcript`.
+//! Tracks the tool calls of the agent in view, from the answer that requests them to their results. It has no effects of its own.
+//! Called by `transcript`.
 
 use std::{
     collections::{BTreeMap, VecDeque},

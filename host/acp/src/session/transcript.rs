@@ -83,7 +83,7 @@ impl SessionTranscript {
         *self = Self { accepts_messages: true, waiting_notices, ..new };
     }
 
-    /// Joins the answer that the agent `view` is writing: sends its text and thinking so far, as far as the client does not have them.
+    /// Joins the answer that the agent `view` is writing: sends the text and thinking that the client does not have yet.
     /// The rows up to number `seq` were shown.
     pub(super) fn join(&mut self, view: AgentId, seq: u64, answer: Option<&AnswerSoFar>, out: &mut Vec<Value>) {
         let received = self.answers.received();
@@ -330,8 +330,8 @@ impl SessionTranscript {
         }
     }
 
-    /// Adds the thinking of an answer, which is stored as row `seq`, as far as the client does not have it. That of an answer that is
-    /// received now comes in pieces.
+    /// Adds the thinking of an answer stored as row `seq` if the client does not have it. While an answer is being received, its
+    /// thinking arrives in pieces instead.
     pub(super) fn stored_thoughts(&mut self, seq: u64, answer: &AssistantRecord, out: &mut Vec<Value>) {
         let received = self.answers.received().filter(|it| it.attempt.given_up >= answer.failed_attempts.given_up);
         let seen = received.and_then(|received| received.thinking);

@@ -137,7 +137,7 @@ proptest! {
         prop_assert_eq!(out, left_out);
     }
 
-    /// An agent that lacks a tool of the host is shown the same of all others.
+    /// An agent that lacks one of the host's tools sees the same declarations of all other tools.
     #[test]
     fn hidden_tool_changes_no_other_declaration(groups in groups(), bytes in 0..8_000_usize, tools in 1..60_usize) {
         let room = ToolRoom { bytes, tools };

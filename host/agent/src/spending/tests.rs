@@ -131,7 +131,7 @@ async fn large_answer_is_limited_to_half_of_the_rest() {
     let budget = session_budget(1_000_000);
     let other = TestAgent::with_model([Reply::Says("One.")], 0, SessionLimits::default(), unlimited, budget).await;
     assert_eq!(other.say("one").await.code, Code::Answered);
-    // Nothing is limited without a budget, and nothing of a model that costs nothing.
+    // Without a budget nothing is limited, and free models are never limited.
     let free =
         TestAgent::with_model([Reply::Says("One.")], 0, SessionLimits::default(), about, BudgetSettings::default())
             .await;

@@ -9,7 +9,7 @@ use landlock::{
 
 use crate::{order::FenceOrder, support::Support};
 
-/// The version that this build asks for.
+/// The Landlock version that this build requests.
 const KNOWN: ABI = ABI::V6;
 
 /// Returns the version of Landlock up to the known one, and whether system calls can be refused.

@@ -86,7 +86,7 @@ fn mount_points() -> io::Result<BTreeSet<PathBuf>> {
     Ok(list.lines().filter_map(|line| line.split(' ').nth(4)).map(|point| PathBuf::from(unescaped(point))).collect())
 }
 
-/// Returns a path of a list of mounts: `\040` stands for a blank.
+/// Decodes a path from a mount list, in which a space is written as `\040`.
 fn unescaped(escaped: &str) -> OsString {
     let mut bytes = Vec::new();
     let mut rest = escaped.as_bytes();

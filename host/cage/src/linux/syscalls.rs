@@ -1,4 +1,4 @@
-//! seccomp: system calls that a fenced program has no use for, or that lead out of the fence.
+//! Refuses, with seccomp, system calls that a fenced program does not need or could use to escape.
 
 use std::{collections::BTreeMap, env::consts::ARCH};
 
@@ -13,8 +13,8 @@ use crate::{
     support::{Isolation, Support},
 };
 
-/// Refused whatever their arguments: other processes, the kernel's own settings, mounts, and interfaces that the other rules do not
-/// see into.
+/// Refused regardless of their arguments: calls that affect other processes, kernel settings or mounts, and interfaces that
+/// bypass the other rules, such as io_uring.
 const REFUSED: &[c_long] = &[
     SYS_acct,
     SYS_add_key,
@@ -69,20 +69,20 @@ const REFUSED: &[c_long] = &[
     #[cfg(target_arch = "x86_64")]
     SYS_kexec_file_load,
 ];
-/// Refused without namespaces: memory, queues and semaphores that all processes of the user share.
+/// Refused if the program has no namespaces of its own: memory, queues and semaphores that all processes of the user share.
 const SHARED: &[c_long] = &[SYS_mq_open, SYS_msgget, SYS_semget, SYS_shmat, SYS_shmget];
-/// Flags of `clone` and `unshare` that make namespaces.
+/// Flags of `clone` and `unshare` that create namespaces. 0x80 is `CLONE_NEWTIME`.
 const NAMESPACES: &[c_int] =
     &[CLONE_NEWCGROUP, CLONE_NEWIPC, CLONE_NEWNET, CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUSER, CLONE_NEWUTS, 0x80];
-/// Requests that type into a terminal.
+/// Requests of `ioctl` that inject input into a terminal.
 const TYPING: &[c_ulong] = &[TIOCSTI as c_ulong, TIOCLINUX as c_ulong];
-/// The sockets of a program with the network: internet sockets, and netlink for the addresses of the machine.
+/// Socket families for programs with network access: internet sockets, and netlink to list the machine's addresses.
 const NETWORK: &[c_int] = &[AF_INET, AF_INET6, AF_NETLINK];
 
 /// Restricts the system calls of this thread and its children.
 pub(super) fn restrict(fence: &FenceOrder) -> Result<(), String> {
     let build = || -> Result<(), Error> {
-        // Programs fall back to `clone`, whose flags can be seen.
+        // The flags of `clone3` are in memory, which a filter cannot read. Programs fall back to `clone`.
         let newer = BTreeMap::from([(SYS_clone3, Vec::new())]);
         apply_filter(&filter(newer, ENOSYS)?)?;
         apply_filter(&filter(refused(fence)?, EPERM)?)
@@ -118,28 +118,28 @@ fn refused(fence: &FenceOrder) -> Result<BTreeMap<i64, Vec<SeccompRule>>, Error>
     let datagram = rule(&[condition(1, SeccompCmpOp::MaskedEq(2), 2)?])?;
     let other = rule(&[condition(0, SeccompCmpOp::Ne, u64::from(AF_UNIX.unsigned_abs()))?])?;
     rules.insert(SYS_socketpair, vec![datagram, other]);
-    // Limits of other processes.
+    // Process 0 is the caller; the limits of other processes are out of reach.
     rules.insert(SYS_prlimit64, vec![rule(&[condition(0, SeccompCmpOp::Ne, 0)?])?]);
     Ok(rules)
 }
 
-/// The conditions must all hold.
+/// Returns a rule that matches if all conditions hold.
 fn rule(conditions: &[SeccompCondition]) -> Result<SeccompRule, Error> {
     Ok(SeccompRule::new(conditions.to_vec())?)
 }
 
-/// Compares the lower 32 bits of an argument: the kernel reads no more of these.
+/// Compares only the lower 32 bits of an argument, because the kernel ignores the other bits of these arguments.
 fn condition(argument: u8, comparison: SeccompCmpOp, value: u64) -> Result<SeccompCondition, Error> {
     Ok(SeccompCondition::new(argument, SeccompCmpArgLen::Dword, comparison, value)?)
 }
 
-/// Returns the program that refuses these system calls with `error`, and ends programs for other architectures.
+/// Returns the BPF program that refuses these system calls with `error`, and kills processes that use another architecture's.
 fn filter(rules: BTreeMap<i64, Vec<SeccompRule>>, error: c_int) -> Result<BpfProgram, Error> {
     let architecture = TargetArch::try_from(ARCH)?;
     let refuse = SeccompAction::Errno(error.unsigned_abs());
     let mut program = BpfProgram::try_from(SeccompFilter::new(rules, SeccompAction::Allow, refuse, architecture)?)?;
     if cfg!(target_arch = "x86_64") {
-        // The numbers of x32 are others for the same system calls: load the number, compare it, end the process.
+        // x32 numbers the same system calls differently. These instructions load the number, compare it, and kill the process.
         let instruction = |code, jf, k| sock_filter { code, jt: 0, jf, k };
         let end = instruction(0x06, 0, SECCOMP_RET_KILL_PROCESS);
         program.splice(..0, [instruction(0x20, 0, 0), instruction(0x35, 1, 0x4000_0000), end]);

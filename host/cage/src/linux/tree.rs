@@ -1,4 +1,4 @@
-//! The processes that this one has started, and those that they have started. Orphans among them are its children, too.
+//! The descendants of this process. Orphans among them become its children.
 
 use std::{
     collections::BTreeMap,

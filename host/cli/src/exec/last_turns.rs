@@ -14,7 +14,7 @@ pub(super) struct LastTurns {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TurnResult {
     Answered,
-    /// The turn ran to its end, but its answer is no result, such as a refusal or an empty text.
+    /// The turn ran to its end, but without a usable answer, for example with a refusal or an empty text.
     NoAnswer,
     Failed,
 }

@@ -32,7 +32,7 @@ pub(super) struct Printer<W = io::Stdout> {
     answers: AnswerFollower,
     /// Set when the view has moved; see [`Printer::moved_view`].
     moved: bool,
-    /// The agent of the line that runs. The outcome of the line says how its turn ended.
+    /// The agent of the running line. The line's outcome already reports how this agent's turn ended.
     line_agent: Option<AgentId>,
     /// Whether the last printed line has no newline yet.
     open: bool,

@@ -204,7 +204,8 @@ impl ScriptRun {
         Ok(said.is_some())
     }
 
-    /// Prints a question, or takes a line while one waits. A line that is no answer runs when what runs has ended.
+    /// Prints a question, or handles a line that arrives while a question waits. A line that does not answer the question runs
+    /// after the current one.
     fn meanwhile(&mut self, came: Meanwhile) -> Result<(), EarlyEnd> {
         match came {
             Meanwhile::Said(said) => self.printer.print(&said)?,
@@ -378,7 +379,7 @@ async fn meanwhile(questions: &mut Option<LineQuestions>, lines: &mut LineSource
     }
 }
 
-/// The result of a line, as far as it matters for the lines after it.
+/// The part of a line's result that matters for later lines.
 enum LineStatus {
     Succeeded,
     Failed,

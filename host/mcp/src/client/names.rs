@@ -1,17 +1,17 @@
-//! The names by which models call the tools of servers: `mcp__SERVER__TOOL`.
+//! The names under which models call the tools of servers: `mcp__SERVER__TOOL`.
 
 use patchbay_core::{Digest, Name};
 
-/// Digits of the hash that ends a name which was cut.
+/// Number of hash digits at the end of a shortened name.
 const HASH: usize = 8;
 
-/// Returns the common prefix of the names of all tools of `server`, without the last `__`.
+/// Returns the common prefix of the names of all tools of `server`, without the trailing `__`.
 pub fn group(server: &str) -> String {
     format!("mcp__{}", plain(server))
 }
 
-/// Returns the full name of the tool `tool` of `server`: characters that APIs of models do not accept become `_`; a name of more
-/// than 64 characters is cut and ends in 8 characters of its hash. Two tools can have one name.
+/// Returns the full name of the tool `tool` of `server`: characters that model APIs do not accept become `_`, and a name of
+/// more than 64 characters is cut and ends in 8 characters of its hash. Two tools can end up with the same name.
 pub fn full_name(server: &str, tool: &str) -> String {
     let name = format!("{}__{}", group(server), plain(tool));
     if name.len() <= Name::MAX_LEN {

@@ -1,4 +1,4 @@
-//! A server over standard input and output: one connection, which is one session.
+//! Serves MCP over standard input and output. There is one connection, and it is one session.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use super::{ServedSession, handler::ToolServer, line_transport::LineTransport};
 /// Why a connection over standard input and output ended with an error.
 #[derive(Debug, thiserror::Error)]
 pub enum StdioServerError {
-    /// The first message was neither a request nor a ping.
+    /// The client sent another message before `initialize`.
     #[error("the client sent another message before 'initialize'; it is not an MCP client, or it has a bug.")]
     NotInitialized,
-    /// The answer to `initialize` could not be written.
+    /// The response to `initialize` could not be written.
     #[error("the client closed the connection before it received a response.")]
     Unreachable,
     /// The task that serves the connection failed.
@@ -23,7 +23,7 @@ pub enum StdioServerError {
 }
 
 /// Serves the tools of `session` to the client that writes `input` and reads `output`, until the input ends or `stopped` is
-/// cancelled. Running calls have five seconds to end after the end of the input, and are then stopped.
+/// cancelled. After the input ends, running calls have five seconds to finish; then they are stopped.
 ///
 /// # Errors
 /// Every failure is reported as [`StdioServerError`].
@@ -39,7 +39,7 @@ pub async fn serve_stdio(
             Ok(QuitReason::Closed | QuitReason::Cancelled) => Ok(()),
             _ => Err(StdioServerError::Failed),
         },
-        // A client that goes away before it has begun, such as one that only looks whether the program starts.
+        // The client disconnected before `initialize`, for example because it only checks that the program starts.
         Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => Ok(()),
         Err(ServerInitializeError::ExpectedInitializeRequest(_)) => Err(StdioServerError::NotInitialized),
         Err(ServerInitializeError::TransportError { .. }) => Err(StdioServerError::Unreachable),

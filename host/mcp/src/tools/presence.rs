@@ -9,7 +9,7 @@ const TURN_WAIT: Duration = Duration::from_secs(20);
 /// Time that the start of a turn waits for a server that a notice has already reported as missing.
 const REPORTED_WAIT: Duration = Duration::from_secs(1);
 
-/// Whether a server is there, from good to bad. A notice reports each worse state once, until the server is ready again.
+/// A server's availability, from best to worst. A notice reports each worse state once, until the server is ready again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Presence {
     #[default]
@@ -18,21 +18,21 @@ pub(super) enum Presence {
     Unavailable,
     /// No further start is attempted.
     GivenUp,
-    /// The operator's decision is missing: it is not started in a workspace that is not trusted, or its allowance was taken back.
+    /// The operator must allow it first: the workspace is not trusted, or the allowance was revoked.
     Untrusted,
 }
 
 impl Presence {
-    /// Returns how long the begin of a turn waits for a server whose last reported state is this one.
+    /// Returns how long the start of a turn waits for a server whose last reported state is this one.
     pub(super) fn turn_wait(self) -> Duration {
-        // An untrusted server costs no time. Once its workspace is trusted, it needs the time of any first start.
+        // An untrusted server is not waited for. Once it is trusted, it needs as long as any server that starts.
         if matches!(self, Self::Ready | Self::Untrusted) { TURN_WAIT } else { REPORTED_WAIT }
     }
 
-    /// Notes the state `now`. Returns whether a notice is to report it. The words about a server that is not there can differ each
-    /// time: they are reported once for each state.
+    /// Records the state `now`, and returns whether a notice should report it. This compares states, not messages, because the
+    /// message about a missing server can differ each time.
     pub(super) fn reports(&mut self, now: Self) -> bool {
-        // When the workspace is trusted, the server starts for the first time.
+        // Once the workspace is trusted, the server starts for the first time.
         if *self == Self::Untrusted && now != Self::Untrusted {
             *self = Self::Ready;
         }
@@ -42,7 +42,7 @@ impl Presence {
     }
 }
 
-/// Ends the problem of a server in this state with a full stop, unless it ends in a command: a pasted full stop would be part of it.
+/// Appends a full stop to a server's problem, unless the problem ends in a command: users would copy the full stop with it.
 pub(super) fn as_sentence(state: Presence, problem: String) -> String {
     if state == Presence::Untrusted { problem } else { format!("{problem}.") }
 }

@@ -8,7 +8,7 @@
 //! - for a provider, `providers/NAME.wasm` and `providers/NAME.json` with the adapter's manifest.
 //!
 //! Unchanged files are not written again, and a component whose digest is in its `NAME.json` is not inspected again: compiling it
-//! takes seconds. If you change how the host reads descriptions, remove TO first; a test of the binary compares them.
+//! takes seconds. If you change how the host reads descriptions, remove TO first; a test of `patchbay` fails if they are stale.
 //! Files of plugins that no longer exist are removed.
 
 use std::{
@@ -33,7 +33,7 @@ async fn main() -> Result<()> {
     bundle_all(&from.join("providers"), &to.join("providers"), provider).await
 }
 
-/// Builds the plugins in the folder `from`. `contents` selects the part of a report that goes into `NAME.json`.
+/// Builds the plugins in the folder `from`, and removes the files of other plugins from `to`.
 async fn bundle_all(from: &Path, to: &Path, contents: ContentsOf) -> Result<()> {
     fs::create_dir_all(to)?;
     let mut folders: Vec<PathBuf> = Vec::new();
@@ -81,14 +81,14 @@ async fn bundle(folder: &Path, to: &Path, contents: ContentsOf) -> Result<Vec<Os
     }
     let digest = report.component.context("a component without a digest")?;
     let contents = contents(&report).with_context(|| {
-        format!("{}: skills belong into the folder 'skills', providers into 'providers'", folder.display())
+        format!("{}: skills belong in the folder 'skills', providers in 'providers'", folder.display())
     })?;
     println!("{:<18} {:>9} bytes  {}", built.name, built.size, contents.summary());
     write_changed(&to.join(&description), &serde_json::to_vec(&BundledDescription { digest, contents })?)?;
     Ok(vec![component, description])
 }
 
-/// Returns the digest in a `NAME.json`, or `None` if the file does not exist.
+/// Returns the digest in a `NAME.json`, or `None` if the file does not exist or is invalid.
 fn described_digest(file: &Path) -> Option<Digest> {
     #[derive(Deserialize)]
     struct Described {
@@ -97,7 +97,7 @@ fn described_digest(file: &Path) -> Option<Digest> {
     serde_json::from_slice::<Described>(&fs::read(file).ok()?).ok().map(|described| described.digest)
 }
 
-/// The content of `NAME.json`: the component's description of itself, which saves the host from running it at start.
+/// The content of `NAME.json`: the component's description of itself. It lets the host start without running the component.
 #[derive(Serialize)]
 struct BundledDescription<'a> {
     digest: Digest,
@@ -112,6 +112,7 @@ enum BundledContents<'a> {
     Manifest(&'a AdapterManifest),
 }
 
+/// Selects the part of a report that goes into `NAME.json`. Returns `None` for a plugin of the other kind.
 type ContentsOf = fn(&InspectionReport) -> Option<BundledContents<'_>>;
 
 fn skill(report: &InspectionReport) -> Option<BundledContents<'_>> {

@@ -312,7 +312,7 @@ impl SkillReport {
         lines
     }
 
-    /// Returns the interfaces that the component imports although it asks for no capability of theirs.
+    /// Returns the interfaces that the component imports without requesting the capability for them.
     fn unasked_imports(&self) -> impl Iterator<Item = &'static str> {
         let asks = |needed: Needed| self.asks().iter().any(|asked| needed(&asked.capability));
         self.imports().filter(move |(_, needed)| !asks(*needed)).map(|(interface, _)| interface)

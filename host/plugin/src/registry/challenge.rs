@@ -1,6 +1,6 @@
 //! How a registry wants to be signed in to: the header `WWW-Authenticate` of its refusals.
 
-/// What a registry asks for.
+/// The kind of sign-in that a registry requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Challenge {
     /// User name and password, in each request.

@@ -191,7 +191,7 @@ impl Reporter<'_> {
     }
 }
 
-/// Returns whether an error of a server says that it has too much to do. APIs report it by the statuses 503 and 529, and in the
+/// Returns whether an error means that the server is overloaded. APIs report it by the statuses 503 and 529, and in the
 /// middle of a response by codes such as `overloaded_error`, `server_overloaded`, `UNAVAILABLE` and `slow_down`.
 fn reports_overload(status: Option<u16>, code: Option<&str>) -> bool {
     let code = code.unwrap_or_default().to_ascii_lowercase();

@@ -59,9 +59,9 @@ fn scrubbed(mut request: AdapterRequest, scrub: &Scrub) -> AdapterRequest {
     request
 }
 
-/// Returns the secret at its one place in the request, bound to the base URL's origin; nothing if the adapter asks for none.
+/// Returns the secret with its place in the request, bound to the base URL's origin. Empty if the adapter requests none.
 fn place(target: &RequestTarget<'_>, base: &Base, auth: Vec<Auth>, keys: &Keys) -> Result<Vec<Placed>, AttemptStop> {
-    // A local server needs no key, whatever its adapter asks for.
+    // A local server needs no key, even if its adapter requests one.
     let Some(credential) = target.credential else { return Ok(Vec::new()) };
     if auth.len() > 1 {
         return Err(Violation::of_contract("put its credential into more than one place of a request").into());

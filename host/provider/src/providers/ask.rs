@@ -458,7 +458,7 @@ fn yielded(registry: &Registry, text: &str) -> String {
     }
 }
 
-/// Returns, for each ready provider besides the chosen one that lists the model now, how to name it there.
+/// Returns a hint for each other ready provider that lists the model: how to name the model there.
 fn also_listed(registry: &Registry, consents: &Consents, catalogue: &Catalogue, choice: &Choice) -> Vec<String> {
     let Choice { provider, model, .. } = choice;
     let shown = registry.shown().into_iter().filter(|entry| entry.name != *provider && consents.is_ready(entry));

@@ -15,14 +15,14 @@ use crate::{
     status,
 };
 
-/// A model that a ready provider offers.
+/// A model of a ready provider. A ready provider has been allowed, but its key may be missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadyModel {
     /// The provider whose catalogue has the model.
     pub provider: Name,
     /// The model's id, as the provider spells it.
     pub id: String,
-    /// The model as `/model` takes it: the id, or `PROVIDER:ID` if the id belongs to another provider.
+    /// The model as `/model` accepts it: the id, or `PROVIDER:ID` if the id belongs to another provider.
     pub name: String,
     /// Levels that completion suggests.
     pub suggested_levels: Vec<ThinkingLevel>,
@@ -35,7 +35,7 @@ pub struct ReadyModel {
 pub struct SuggestedModel {
     /// The provider whose catalogue has the model.
     pub provider: Name,
-    /// The model as `/model` takes it, `MODEL[/THINKING]`.
+    /// The model as `/model` accepts it, `MODEL[/THINKING]`.
     pub model: String,
     /// Whether the provider's key is missing or cannot be used.
     pub needs_key: bool,
@@ -46,7 +46,7 @@ pub struct SuggestedModel {
 pub struct ModelOffer {
     /// The provider's display name.
     pub provider: String,
-    /// The model, as `/model` takes it.
+    /// The model, as `/model` accepts it.
     pub model: String,
 }
 
@@ -76,7 +76,7 @@ impl Providers {
 
     /// Returns a model of each provider whose key was found, at most three. No API is queried.
     pub async fn offers(&self) -> Vec<ModelOffer> {
-        /// As many as a greeting has room for.
+        /// Maximum number of offers that fit into a greeting.
         const OFFERS: usize = 3;
 
         let registry = self.registry().await;
@@ -90,7 +90,7 @@ impl Providers {
         let mut offers = Vec::new();
         for (name, provider) in with_key {
             let Some(model) = self.select(&name, Selector::Normal).await else { continue };
-            // A short name that another provider owns needs the provider's.
+            // If another provider owns the bare name, it needs this provider's name as a prefix.
             let is_own = self.resolve(&model).await.is_ok_and(|choice| choice.provider == name);
             let model = if is_own { model } else { format!("{name}:{model}") };
             offers.push(ModelOffer { provider, model });
@@ -101,8 +101,8 @@ impl Providers {
         offers
     }
 
-    /// Returns the models of the ready providers' catalogues, provider by provider. Before the first use of the providers, these
-    /// are the models of bundled adapters.
+    /// Returns the models of the ready providers' catalogues, provider by provider. Until the providers are first used, only
+    /// models of bundled adapters are listed.
     pub async fn ready_models(&self) -> Vec<ReadyModel> {
         let consents = match self.consents().await {
             Ok(consents) => consents,

@@ -59,7 +59,7 @@ impl<'a> Claims<'a> {
     fn prefix(&self, entry: &Entry, rank: Rank) -> Option<String> {
         entry.prefixes.iter().find_map(|own| {
             let words = |theirs: &str, owner: &str| prefix_taken(own, theirs, owner, &entry.name);
-            // A file that was allowed earlier takes no further prefix without being allowed again.
+            // A file that was allowed earlier cannot claim another prefix until it is allowed again.
             let yielding = self.yielding.iter().filter(|_| rank == Rank::Allowed);
             let mut owned = self.prefixes.iter().chain(yielding);
             if let Some((theirs, owner)) = owned.find(|(theirs, _)| prefix::overlap(own, theirs)) {

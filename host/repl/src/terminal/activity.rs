@@ -27,7 +27,7 @@ pub(super) struct SubmittedLine {
     /// Whether it is `/help` without an argument, whose error gets a hint.
     pub(super) is_bare_help: bool,
     moves_view: bool,
-    /// Whether it is a message that has joined a turn, whose end says how it ended.
+    /// Whether it is a message that has joined a turn. The end of the turn then reports the outcome.
     pub(super) has_joined: bool,
     /// How long it ran; `None` until it has ended, and if it only waited.
     pub(super) took: Option<Duration>,

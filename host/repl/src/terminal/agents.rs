@@ -101,8 +101,8 @@ impl Front {
         }
     }
 
-    /// Gives the waiting lines of killed agents back to the composer, or names them if it has a text. Gives the message back that the
-    /// conversation went back to.
+    /// Puts the waiting lines of killed agents back into the composer, or names them if it is not empty. After a rewind,
+    /// puts the message before which the conversation continues back into the composer.
     pub(super) fn give_back(&mut self, outcome: &Outcome) {
         if let Some(rewound) = outcome.rewound() {
             return self.put_back(rewound);

@@ -9,7 +9,7 @@ use patchbay_session::{LineInput, Session};
 use super::{Front, input::FilesOfLine, typed_paths::PathInText};
 
 impl Front {
-    /// Begins to read the files of the text. Returns false if it names none; then it can be sent at once.
+    /// Begins to read the files that the text attaches. Returns false if there are none; the text can then be sent at once.
     /// `joins` is passed on to the session.
     pub(super) fn attach(&mut self, joins: bool) -> bool {
         if self.input.attaching.is_some() {

@@ -198,7 +198,7 @@ impl Busy {
 
     /// Returns the text of the row; `None` if nothing runs. `model` answers messages; `compiling` is the progress of
     /// compilation. If the row is wider than `columns`, the limit that a request waits for, the cause of a retry or the progress of
-    /// a tool is cut where that makes room for the end, which says how to stop.
+    /// a tool is truncated to keep the hint at the end visible, which says how to stop.
     pub(crate) fn text(
         &self,
         model: Option<&str>,

@@ -177,7 +177,7 @@ impl Composer {
         self.paths.choose(word);
     }
 
-    /// Returns the paths in the text whose files the user wants to attach. The text of a placeholder has none.
+    /// Returns the paths in the text whose files the user wants to attach. Paths in pasted text behind a placeholder are ignored.
     pub(crate) fn attached_paths(&self) -> Vec<PathInText> {
         self.paths.paths(self.text())
     }

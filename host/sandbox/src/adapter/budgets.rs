@@ -6,8 +6,8 @@ use patchbay_core::Code;
 
 use crate::Failure;
 
-/// The budgets of an adapter for one completion, in addition to its sandbox's [`Limits`](crate::Limits) for memory and
-/// for host calls by step. `[exchange]` in `config.toml` sets them.
+/// The budgets of an adapter for one completion, in addition to the [`Limits`](crate::Limits) of its sandbox, which bound
+/// the memory, and the host calls of each step. `[exchange]` in `config.toml` sets the budgets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Budgets {
     /// Fuel of one step, about one unit for each instruction.
@@ -44,13 +44,13 @@ pub enum Exceeded {
         /// The limit, with its unit.
         limit: String,
     },
-    /// The most actions in one step.
+    /// The maximum number of actions in one step.
     #[error("the adapter returned more than {0} actions in one step (exchange.step_actions)")]
     StepActions(u32),
-    /// The most actions in one completion.
+    /// The maximum number of actions in one completion.
     #[error("the adapter returned more than {0} actions in one completion (exchange.actions)")]
     Actions(u32),
-    /// The most bytes returned in one step.
+    /// The maximum number of bytes returned in one step.
     #[error("adapter returned more than {0} bytes in one step (exchange.step_bytes)")]
     StepBytes(usize),
 }
@@ -105,7 +105,8 @@ impl RemainingBudgets {
         Ok(())
     }
 
-    /// Converts a failure of a step to one that names the limit of the exchange.
+    /// Converts a step's failure to [`Exceeded`] if it hit a limit, because that error names the key in `[exchange]`. Other
+    /// failures are returned unchanged.
     pub(super) fn name(&self, failure: Failure) -> Failure {
         let Budgets { step_fuel, fuel, step_ms, step_bytes, .. } = self.budgets;
         Failure::Exceeded(match failure.without_place() {

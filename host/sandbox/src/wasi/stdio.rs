@@ -1,5 +1,5 @@
-//! Standard output and standard error of a guest. They go to its log by line until the log is full; then the guest
-//! continues without. The last lines are always kept, for a trap.
+//! Standard output and standard error of a guest. Each line is written to the guest's log until the log is full. After that, the
+//! guest continues, but its output is dropped. The last lines are always kept, because the user sees them with a trap.
 
 use std::{mem, pin::Pin, sync::Arc};
 
@@ -14,13 +14,14 @@ use wasmtime_wasi::{
 
 use crate::{Limits, LogLevel, last_lines::LastLines};
 
-/// Both streams of one guest, with a common bound.
+/// Both output streams of one guest, which share one limit.
 #[derive(Clone)]
 pub(super) struct GuestOutput {
     room: Arc<Mutex<Room>>,
     log: Arc<LastLines>,
 }
 
+/// The lines and bytes that the log still accepts.
 struct Room {
     lines: u32,
     bytes: usize,
@@ -52,20 +53,21 @@ impl GuestOutput {
 
     fn print(&self, level: LogLevel, line: &[u8]) {
         let mut room = self.room.lock();
-        let words = text::clean_line(&String::from_utf8_lossy(line));
-        self.log.keep(&words);
+        let cleaned = text::clean_line(&String::from_utf8_lossy(line));
+        self.log.keep(&cleaned);
         if room.lines == 0 {
             return;
         }
         room.lines -= 1;
+        // The last line is reserved for the notice.
         if room.lines == 0 || line.len() > room.bytes {
             room.lines = 0;
-            let words = "further output is left out (limits.log_lines, limits.log_bytes)";
-            self.log.forward(LogLevel::Warn, words);
+            let notice = "further output is left out (limits.log_lines, limits.log_bytes)";
+            self.log.forward(LogLevel::Warn, notice);
             return;
         }
         room.bytes -= line.len();
-        self.log.forward(level, &words);
+        self.log.forward(level, &cleaned);
     }
 
     fn is_full(&self) -> bool {
@@ -77,7 +79,7 @@ impl Stream {
     fn write(&self, mut bytes: &[u8]) {
         let mut line = self.line.lock();
         if self.output.is_full() && bytes.len() > LastLines::BYTES {
-            // Only the last lines matter now; the host does not process the rest.
+            // The log is full, so only the last lines matter. The host does not process the rest.
             bytes = &bytes[bytes.len() - LastLines::BYTES..];
             line.bytes.clear();
         }
@@ -87,10 +89,10 @@ impl Stream {
             self.output.print(self.level, &whole);
             bytes = &bytes[end + 1..];
         }
-        // An unfinished line is cut where neither the log nor the last lines would take more.
+        // An unfinished line is cut at a length that neither the log nor the last lines would accept.
         let most = self.output.room.lock().bytes.saturating_add(1).max(LastLines::BYTES);
-        let room = most.saturating_sub(line.bytes.len());
-        line.bytes.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        let free = most.saturating_sub(line.bytes.len());
+        line.bytes.extend_from_slice(&bytes[..bytes.len().min(free)]);
     }
 
     /// Prints the unfinished line.

@@ -41,7 +41,7 @@ impl FollowedEvents {
             }
             let received = if self.is_behind { self.events.try_next().await? } else { self.events.next().await? };
             match &received {
-                // The rows so far were told. One that is committed from now on follows.
+                // All earlier rows were sent. Rows that are committed from now on follow.
                 None if self.is_behind => {
                     (self.is_behind, self.joined, self.told) = (false, self.session.answers_so_far(), 0);
                     continue;

@@ -52,7 +52,7 @@ fn call(token: ClientToken, session: String, query: BTreeMap<String, String>, he
     ApiCall { token, path: [("session".to_owned(), session)].into(), query, headers, body: Default::default() }
 }
 
-/// Returns the agent that a page names; the one in view if it names none.
+/// Returns the agent that the page's address names, by default the agent in view.
 async fn shown(session: &Session, tree: &AgentTree, call: &ApiCall) -> Result<ShownAgent, ApiError> {
     let id = match call.query.get("agent") {
         None => session.view(),

@@ -122,7 +122,7 @@ fn question(body: &OpenQuestionBody, shown: &str) -> Markup {
     }
 }
 
-/// Returns a line of a difference. The sign behind its number says what it is, so colour is not needed to read it.
+/// Returns a line of a diff. A sign after the line number marks added and removed lines, so readers do not depend on colour.
 fn diff_line(line: &str) -> Markup {
     let numbered = line.trim_start().trim_start_matches(|digit: char| digit.is_ascii_digit());
     let class = match numbered.strip_prefix(' ').and_then(|rest| rest.chars().next()) {

@@ -1,10 +1,10 @@
-//! The proof that a call of a tool outside of the sandbox was let through. `run` makes it, after all checks.
+//! Proves that a call to a tool outside of the sandbox passed all checks. `run` creates the proof after the last check.
 
-/// Proof that a call has passed the gate; only the gate can create it.
+/// Proof that a call has passed all checks. Its field is private, so only [`PassedGate::after_checks`] can create one.
 pub(crate) struct PassedGate(());
 
 impl PassedGate {
-    /// Returns the proof. Called at the end of the checks, and nowhere else.
+    /// Returns the proof. Only `run` may call this, after its last check.
     pub(super) fn after_checks() -> Self {
         Self(())
     }

@@ -115,7 +115,7 @@ impl SessionTask {
         event.agent == self.transcript.view() && !self.prompts.is_empty()
     }
 
-    /// Returns the client whose line runs, as far as it is this one.
+    /// Returns the client whose line runs, if it is this one.
     pub(super) fn line_client(&self) -> Arc<LineClient> {
         match &self.remote {
             None => self.session.front(),

@@ -55,7 +55,7 @@ async fn command_is_run_once_for_several_completions() {
 async fn rejected_key_is_replaced_once_and_both_are_scrubbed() {
     let server = accepting("key-number-2").await;
     let mut bench = Bench::at(&server.origin()).with_key_command(NUMBERED);
-    // The status of the response counts, whatever the adapter makes of it.
+    // The response's status decides, not the failure that the adapter reports.
     bench.run(&asking(FailureKind::Unknown)).await.unwrap();
     assert_eq!((bench.runs(), server.requests().len()), (2, 2));
     assert_eq!(bench.heard.text(), "keys: [secret] [secret] key-number-3");

@@ -7,7 +7,7 @@ use patchbay_sdk::{Failure, Result};
 
 use crate::words::shown;
 
-/// The most files of a patch.
+/// Maximum number of files in a patch.
 pub(crate) const MAX_FILES: usize = 50;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -17,25 +17,25 @@ pub(crate) struct FilePatch<'a> {
     pub(crate) hunks: Vec<Hunk<'a>>,
 }
 
-/// The fate of a file, in the order in which a patch is applied: changes that can always be undone come first.
+/// The change to a file, in the order in which a patch is applied: changes that can always be undone come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Change {
     /// Needs only `workspace-write` to be undone.
     Edit,
-    /// Undone by a deletion, which may not be granted.
+    /// Undone by deleting the file, which may not be granted.
     Create,
-    /// Undone except for the permissions of the file.
+    /// Can be undone, except that the file's permissions are lost.
     Delete,
 }
 
-/// A part of a file and what replaces it.
+/// Lines of a file, and their replacement.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Hunk<'a> {
-    /// The header's first line of the old file, from 1.
+    /// The line in the old file, from 1, that the header names. `None` if it names none.
     pub(crate) line: Option<usize>,
     pub(crate) old: Vec<&'a str>,
     pub(crate) new: Vec<&'a str>,
-    /// Whether the last line of the old or the new file has no newline.
+    /// Whether the last old line has no newline; `new_open` is the same for the last new line.
     pub(crate) old_open: bool,
     pub(crate) new_open: bool,
 }
@@ -83,7 +83,7 @@ pub(crate) fn parse(patch: &str) -> Result<Vec<FilePatch<'_>>> {
     Ok(files)
 }
 
-/// Returns the path and the change if a file's two header lines stand at `at`.
+/// Returns the path and the change if `at` is the first of a file's two header lines.
 fn header<'a>(lines: &[&'a str], at: usize) -> Result<Option<(&'a str, Change)>> {
     let named = |index: usize, mark: &str| lines.get(index).and_then(|line| line.strip_prefix(mark)).map(without_time);
     let (Some(old), Some(new)) = (named(at, "--- "), named(at + 1, "+++ ")) else { return Ok(None) };
@@ -109,7 +109,7 @@ fn header<'a>(lines: &[&'a str], at: usize) -> Result<Option<(&'a str, Change)>>
     }))
 }
 
-/// Removes the time that `diff` writes after a tab.
+/// Removes the timestamp that `diff` writes after a tab.
 fn without_time(path: &str) -> &str {
     path.split('\t').next().unwrap_or(path).trim_end()
 }
@@ -117,7 +117,7 @@ fn without_time(path: &str) -> &str {
 /// Parses the hunk whose header is at `at`, and returns the index of the line after it.
 fn hunk<'a>(lines: &[&'a str], at: usize) -> Result<(Hunk<'a>, usize)> {
     let mut hunk = Hunk { line: first_line(lines[at]), ..Hunk::default() };
-    // Empty lines at the end may be those between two files.
+    // Empty lines count only if the hunk continues after them, because they may separate two files.
     let mut blank = 0;
     let mut end = at + 1;
     let mut last = None;
@@ -162,7 +162,7 @@ fn hunk<'a>(lines: &[&'a str], at: usize) -> Result<(Hunk<'a>, usize)> {
     Ok((hunk, end))
 }
 
-/// Returns the first line of the old file in a header such as `@@ -12,3 +12,4 @@`.
+/// Returns the old file's line number in a header: 12 for `@@ -12,3 +12,4 @@`.
 fn first_line(header: &str) -> Option<usize> {
     let (_, after) = header.split_once('-')?;
     let digits = after.find(|c: char| !c.is_ascii_digit()).unwrap_or(after.len());
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_patch_is_reported_with_its_line() {
+    fn invalid_patches_are_reported_with_the_line() {
         assert!(message("hello").contains("is not a unified diff"));
         assert!(message("@@ -1 +1 @@\n-a\n").starts_with("line 1 of 'patch': a hunk comes before"));
         assert!(message("--- x\n+++ x\n").contains("'x' has no hunk"));
