@@ -106,7 +106,10 @@ fn changed_command_leaves_the_package_out() {
     fs::set_permissions(&command, fs::Permissions::from_mode(0o644)).unwrap();
     fs::write(&command, "Mention another.\n").unwrap();
     let skills = patchbay.line("/skills");
-    assert!(skills.contains("[package_changed]") && skills.contains("'commands/plain.md' has other files"), "{skills}");
+    assert!(
+        skills.contains("[package_changed]") && skills.contains("the files of 'commands/plain.md' have changed"),
+        "{skills}"
+    );
     assert_eq!(plugin(&patchbay, &["verify"]).code, Some(1));
 }
 

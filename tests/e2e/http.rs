@@ -195,7 +195,7 @@ fn credential_in_query_requires_configuration() {
     assert!(refused.contains(words) && refused.contains(r#""code":"credential_placement""#), "{refused}");
     table("header = \"private-token\"\n");
     let elsewhere = exec();
-    assert!(elsewhere.contains("allows the header 'private-token' only"), "{elsewhere}");
+    assert!(elsewhere.contains("only allows the header 'private-token'"), "{elsewhere}");
     assert_eq!(server.requests().len(), 0);
     table("query = \"key\"\n");
     let answered = exec();

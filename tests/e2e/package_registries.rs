@@ -145,7 +145,7 @@ fn private_registry_is_synced_with_its_credential() {
     let list = lock(&one);
     let sync = ["sync", list.to_str().unwrap(), "--yes"];
     let ran = refused(&stranger, &sync, "package_not_found");
-    assert!(ran.err.contains("wants a sign-in"), "{ran:?}");
+    assert!(ran.err.contains("requires a sign-in"), "{ran:?}");
     let synced = plugin(&two, &sync);
     assert!(synced.code == Some(0) && two.line("/greet {}") == "one", "{synced:?}");
     let locks = [fs::read_to_string(&list), fs::read_to_string(lock(&two))].map(Result::unwrap);

@@ -60,7 +60,7 @@ Diagnostics:
 - Bad Name [invalid_name] 'Bad Name' is not a valid name: use 1 to 64 of a-z, 0-9, '_' and '-', begin with a letter or digit, and do not use '__'.
 - collides [command_alias_collision] Alias '/skills' is a built-in command; skill excluded.
 - empty [missing_skill_md] The folder has no SKILL.md.
-- first [alias_ambiguous] Alias '/go' is claimed by first, second; it works for none of them. Use '/skill NAME'.
+- first [alias_ambiguous] Alias '/go' is claimed by first, second; it works for none, '/skill NAME' does.
 - garbage [invalid_component] Not WebAssembly: it does not begin with the four bytes '\\0asm'.
 - lacks_binary [ineligible] Missing binaries: patchbay-test-no-such-program.
 - lacks_env [ineligible] Missing environment: PATCHBAY_TEST_A, PATCHBAY_TEST_B.
@@ -69,7 +69,7 @@ Diagnostics:
 - misnamed [invalid_name] Name 'other' in SKILL.md differs from its folder or file, 'misnamed'. Write 'name: misnamed'.
 - odd_alias [invalid_command_alias] Alias 'Not One' is not a valid name: use 1 to 64 of a-z, 0-9, '_' and '-', begin with a letter or digit, and do not use '__'.
 - plain [missing_skill_md] The component has no SKILL.md; 'patchbay plugin build' embeds it.
-- second [alias_ambiguous] Alias '/go' is claimed by first, second; it works for none of them. Use '/skill NAME'.
+- second [alias_ambiguous] Alias '/go' is claimed by first, second; it works for none, '/skill NAME' does.
 - toolless [command_tool_missing] Command tool 'run' needs a component, but the skill's folder has none (*.wasm). To build one: patchbay plugin build DIR
 - torn [malformed_frontmatter] SKILL.md does not begin with a line '---'. Write '---', then lines such as 'summary: Greets people', then '---'.
 - twins [several_components] Several components: a.wasm, b.wasm; a skill has at most one.",

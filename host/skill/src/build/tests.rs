@@ -175,8 +175,8 @@ fn highest_root_wins_an_alias() {
         [
             "b [alias_shadowed] Alias '/go' belongs to the user skill 'a'.",
             "c [alias_shadowed] Alias '/do' belongs to the user skills d, e.",
-            "d [alias_ambiguous] Alias '/do' is claimed by d, e; it works for none of them. Use '/skill NAME'.",
-            "e [alias_ambiguous] Alias '/do' is claimed by d, e; it works for none of them. Use '/skill NAME'.",
+            "d [alias_ambiguous] Alias '/do' is claimed by d, e; it works for none, '/skill NAME' does.",
+            "e [alias_ambiguous] Alias '/do' is claimed by d, e; it works for none, '/skill NAME' does.",
         ]
     );
 }
@@ -297,7 +297,7 @@ fn ambiguous_alias_works_for_neither_skill() {
     assert_eq!(
         diagnostics(&snapshot),
         ["a", "b"].map(|name| format!(
-            "{name} [alias_ambiguous] Alias '/go' is claimed by a, b; it works for none of them. Use '/skill NAME'."
+            "{name} [alias_ambiguous] Alias '/go' is claimed by a, b; it works for none, '/skill NAME' does."
         ))
     );
 }
