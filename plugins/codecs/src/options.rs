@@ -234,7 +234,7 @@ mod tests {
             (
                 "{}",
                 r#"{"Authorization": "Bearer a"}"#,
-                "option 'extra-headers' of this provider may not set 'authorization'; give",
+                "option 'extra-headers' of this provider may not set 'authorization'; set the key with",
             ),
             ("{}", r#"{"X-API-Key": "a"}"#, "option 'extra-headers' of this provider may not set 'x-api-key'"),
             ("{}", &*many, "option 'extra-headers' of this provider has more than 32 headers"),

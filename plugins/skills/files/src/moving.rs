@@ -129,7 +129,7 @@ mod tests {
         });
         let failure = host.run(|| rename("a", "b")).unwrap_err();
         assert_eq!(failure.kind(), "failed");
-        assert!(failure.message().contains("Its copy 'b' is left"), "{failure}");
+        assert!(failure.message().contains("Its copy 'b' remains"), "{failure}");
     }
 
     #[test]

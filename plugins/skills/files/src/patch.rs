@@ -173,7 +173,7 @@ mod tests {
     fn nothing_is_written_unless_all_fits() {
         for (path, contents, expected) in [
             ("z", "z\nmore\n", "stale: the patch deletes 'z', but leaves 1 line of it"),
-            ("d/y", "", "exists: 'd/y' is there already"),
+            ("d/y", "", "exists: 'd/y' already exists"),
             ("z", "\0", "not-text: 'z' is a binary file"),
         ] {
             let host = two().with_file(path, contents);

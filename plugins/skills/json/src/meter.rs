@@ -167,7 +167,7 @@ mod tests {
     fn multiplying_text_is_stopped() {
         let list = format!("[{}]", vec!["\"\""; 10_000].join(","));
         let glue = "x".repeat(1_000);
-        assert!(refusal(&format!("join('{glue}', @)"), &list).contains("more than 1048576 bytes of text"));
+        assert!(refusal(&format!("join('{glue}', @)"), &list).contains("a string of more than 1048576 bytes"));
         let escaped = format!("{}@{}", "to_string([".repeat(40), "])".repeat(40));
         assert!(refusal(&escaped, r#""\"""#).contains("more than 1048576 bytes of text"));
         let copies = format!("[*].to_string([@, `\"{}\"`])", "x".repeat(3_000));

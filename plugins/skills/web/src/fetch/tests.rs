@@ -92,7 +92,7 @@ fn invalid_redirects_are_reported() {
         .expect_err("a failure");
     assert_eq!(kind, "bad-redirect");
     assert!(
-        message.starts_with("https://a.example/ redirects to 'file:///etc/passwd', which is no address"),
+        message.starts_with("https://a.example/ redirects to 'file:///etc/passwd', which is not an address"),
         "{message}"
     );
     // A redirect without a target is shown as a page.
