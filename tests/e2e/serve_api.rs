@@ -141,6 +141,36 @@ fn line_with_a_key_runs_once_also_over_a_restart() {
     assert_eq!(shown.matches("> say Hello.").count(), 1, "{shown}");
 }
 
+/// After a day a key may name another line. If the server is killed before that line has a row, it runs when it is sent again.
+#[test]
+fn key_used_again_after_a_day_runs_its_new_line() {
+    let patchbay = Patchbay::quick();
+    let serving = Serving::start(&patchbay, "");
+    let lines = format!("{}/lines?wait=60", session(&serving));
+    let sent = |serving: &Serving, text: &str| {
+        let keyed = format!("{}Idempotency-Key: daily\r\n", bearer(&serving.token));
+        let reply = send(serving, "POST", &lines, &keyed, &json!({"text": text}).to_string()).json();
+        (reply["is_repeated"].clone(), reply["outcome"]["message"].clone())
+    };
+    let change = |sql: &str| {
+        let database = patchbay.database("patchbay.db");
+        assert_eq!(database.execute(sql, []).unwrap(), 1);
+    };
+    assert_eq!(sent(&serving, "say First."), (json!(false), json!("First.")));
+    drop(serving);
+    // The next day, and the state after a kill before the line has a row.
+    let line = patchbay_core::LineId::from_bytes([7; 16]);
+    change(&format!("UPDATE sent_lines SET line = '{line}'"));
+    let serving = Serving::start(&patchbay, "");
+    assert_eq!(sent(&serving, "say First."), (json!(false), json!("First.")), "it did not run");
+    assert_eq!(sent(&serving, "say First."), (json!(true), json!("First.")));
+    drop(serving);
+    change("UPDATE sent_lines SET created_at = created_at - 86400");
+    let serving = Serving::start(&patchbay, "");
+    assert_eq!(sent(&serving, "say Second."), (json!(false), json!("Second.")));
+    assert_eq!(sent(&serving, "say Second."), (json!(true), json!("Second.")));
+}
+
 /// A key whose line ended, failed, or was interrupted returns how it ended, and a line that has not run does.
 #[test]
 fn repeated_line_has_the_stored_outcome() {

@@ -1,4 +1,5 @@
-//! Lines that clients sent with a key, which makes a line run once however often it is sent. Kept for a day, also over restarts.
+//! Lines that clients sent with a key, which makes a line run once however often it is sent. Kept for a day, also over restarts, and
+//! longer while the line waits or its turn runs.
 
 use std::collections::BTreeMap;
 
@@ -13,6 +14,14 @@ use crate::{
 
 /// How long a key is kept, in seconds.
 const KEPT_S: i64 = 24 * 3_600;
+/// Deletes the old keys of lines that are not open: waiting lines, and those that began or joined a turn that runs.
+const EXPIRE: &str = "DELETE FROM sent_lines WHERE created_at <= ? AND coalesce(line, '') NOT IN ( \
+     SELECT line FROM queued_lines UNION \
+     SELECT json_extract(messages.data, '$.line') FROM turns INDEXED BY turns_open \
+     JOIN messages ON messages.session = turns.session AND messages.seq >= turns.began \
+     WHERE turns.state IN ('waiting', 'running') AND messages.kind IN ('user', 'skill', 'command') \
+     AND (messages.seq = turns.began OR json_extract(messages.data, '$.joined') = turns.began) \
+     AND json_extract(messages.data, '$.line') IS NOT NULL)";
 
 /// What is known of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +50,7 @@ impl Store {
         let (person, key, now) = (person.as_str().to_owned(), key.to_owned(), self.source.unix_s());
         self.database
             .write(move |connection| {
-                connection.execute("DELETE FROM sent_lines WHERE created_at <= ?", [now.saturating_sub(KEPT_S)])?;
+                connection.prepare_cached(EXPIRE)?.execute([now.saturating_sub(KEPT_S)])?;
                 let mut query =
                     connection.prepare_cached("SELECT request, line FROM sent_lines WHERE person = ? AND key = ?")?;
                 let known: Option<(String, Option<String>)> =
@@ -76,20 +85,19 @@ impl Store {
         })
     }
 
-    /// Returns the rows of the user's lines in a session that were sent with `key`, in order: the message or the instructions of a
-    /// skill, and the command.
+    /// Returns the rows of a line that was sent with a key, in order: the message or the instructions of a skill, and the command.
     ///
     /// # Errors
     /// [`StoreError::BadRow`] or a database error.
-    pub async fn rows_of_key(&self, session: SessionId, key: &str) -> Result<Vec<MessageRow>, StoreError> {
+    pub async fn rows_of_line(&self, session: SessionId, line: LineId) -> Result<Vec<MessageRow>, StoreError> {
         self.database.read(|connection| {
             // The results of tools can be large; their data is not read.
             let sql = format!(
                 "SELECT {} FROM messages WHERE session = ? AND kind IN ('user', 'skill', 'capture', 'command') \
-                 AND json_extract(data, '$.key') = ? ORDER BY seq",
+                 AND json_extract(data, '$.line') = ? ORDER BY seq",
                 columns()
             );
-            rows(connection, &sql, params![session.to_string(), key], read)
+            rows(connection, &sql, params![session.to_string(), line.to_string()], read)
         })
     }
 
@@ -115,8 +123,13 @@ mod tests {
         time::{Duration, SystemTime},
     };
 
+    use patchbay_core::{MessageKind, TurnCause, TurnState};
+
     use super::*;
-    use crate::Source;
+    use crate::{
+        EndedTurn, NewMessage, NewTurn, QueueRow, SessionChange, Source,
+        testing::{TestTree, message},
+    };
 
     #[tokio::test]
     async fn keys_are_kept_for_a_day_and_over_restarts() {
@@ -145,5 +158,55 @@ mod tests {
         assert_eq!(begin(&store, &me, request, 8).await, SentLine::Sent(line));
         seconds.store(1_000 + 24 * 3_600, Ordering::Relaxed);
         assert_eq!(begin(&store, &me, request, 8).await, SentLine::New);
+    }
+
+    fn keyed(agent: patchbay_core::AgentId, line: LineId, data: serde_json::Value) -> NewMessage {
+        let mut data = data;
+        data["key"] = "k".into();
+        data["line"] = line.to_string().into();
+        NewMessage { data: Some(data), ..message(agent, MessageKind::User, "hello") }
+    }
+
+    #[tokio::test]
+    async fn rows_of_an_earlier_line_with_the_key_are_not_found() {
+        let TestTree { home: _home, store, hold, root: agent } = TestTree::new().await;
+        let [first, second] = [1, 2].map(|byte| LineId::from_bytes([byte; 16]));
+        let messages = vec![keyed(agent, first, serde_json::json!({}))];
+        let rows = store.commit(&hold, SessionChange { messages, ..SessionChange::default() }).await.unwrap();
+        assert_eq!(store.rows_of_line(hold.session(), first).await.unwrap(), rows);
+        assert_eq!(store.rows_of_line(hold.session(), second).await.unwrap(), []);
+    }
+
+    #[tokio::test]
+    async fn keys_of_open_lines_do_not_expire() {
+        let TestTree { home: _home, store, hold, root: agent } = TestTree::new().await;
+        let [waiting, runs, joined, done, crashed] = [1, 2, 3, 4, 5].map(|byte| LineId::from_bytes([byte; 16]));
+        for line in [waiting, runs, joined, done, crashed] {
+            store.begin_sent_line(&PrincipalId::LOCAL, &line.to_string(), Digest::of(b""), line).await.unwrap();
+        }
+        let row = QueueRow { line: waiting, agent, position: 1, text: "later".to_owned(), attachments: Vec::new() };
+        store.queue_line(&hold, row, None).await.unwrap();
+        let turn = |line: LineId, data: serde_json::Value| SessionChange {
+            messages: vec![keyed(agent, line, data)],
+            begins_turns: vec![NewTurn { agent, cause: TurnCause::Person, state: TurnState::Running, began: None }],
+            ..SessionChange::default()
+        };
+        let ended = |began| EndedTurn { agent, began, state: TurnState::Done, code: None };
+        let began = store.commit(&hold, turn(done, serde_json::json!({}))).await.unwrap()[0].seq;
+        let change = SessionChange { ends_turns: vec![ended(began)], ..turn(runs, serde_json::json!({})) };
+        let began = store.commit(&hold, change).await.unwrap()[0].seq;
+        let messages = vec![keyed(agent, joined, serde_json::json!({"joined": began}))];
+        store.commit(&hold, SessionChange { messages, ..SessionChange::default() }).await.unwrap();
+        let age = |connection: &rusqlite::Connection| {
+            connection.execute("UPDATE sent_lines SET created_at = created_at - ?", [KEPT_S]).map_err(StoreError::from)
+        };
+        assert_eq!(store.database.write(age).await.unwrap(), 5);
+        let new = LineId::from_bytes([6; 16]);
+        assert_eq!(
+            store.begin_sent_line(&PrincipalId::LOCAL, "new", Digest::of(b""), new).await.unwrap(),
+            SentLine::New
+        );
+        let kept: Vec<LineId> = store.sent_keys().await.unwrap().into_keys().collect();
+        assert_eq!(kept, [waiting, runs, joined, new]);
     }
 }

@@ -113,7 +113,7 @@ async fn accept(
                     let repeated =
                         AcceptedLine { line: line.to_string(), after: None, is_repeated: true, outcome: None };
                     // The seat keeps the session open.
-                    let ended = async move { seat.shared().ended(&key, line).await.ok().flatten() };
+                    let ended = async move { seat.shared().ended(line).await.ok().flatten() };
                     return Ok((repeated, Box::pin(ended)));
                 }
                 SentOnce::Other => {

@@ -1,5 +1,5 @@
 //! Lines that a client sends with a key. Each runs once, however often it is sent, also if the connection or the process ended before
-//! the client had a response. The key is kept with the id of the line before it is submitted, and the line's rows have the key:
+//! the client had a response. The key is kept with the id of the line before it is submitted, and the line's rows have both:
 //! a line that is not open and has no row has done nothing, and runs when it is sent again.
 
 use std::{sync::Arc, time::Duration};
@@ -64,20 +64,20 @@ impl SharedSession {
         let line = match store.begin_sent_line(person, key, request, new).await? {
             SentLine::New => new,
             SentLine::Other => return Ok(SentOnce::Other),
-            SentLine::Sent(line) if self.has_run(key, line).await? => return Ok(SentOnce::Repeated(line)),
+            SentLine::Sent(line) if self.has_run(line).await? => return Ok(SentOnce::Repeated(line)),
             SentLine::Sent(line) => line,
         };
         Ok(SentOnce::New(OnceLine { shared: self, key: key.into(), line, _order: order }))
     }
 
-    async fn has_run(&self, key: &str, line: LineId) -> Result<bool, StoreError> {
+    async fn has_run(&self, line: LineId) -> Result<bool, StoreError> {
         if self.session.is_open(line) {
             // It may wait since an earlier process, or since a turn failed. Sending it again asks for it.
             self.session.release_queue();
             return Ok(true);
         }
         let store = self.session.store();
-        Ok(!store.rows_of_key(self.session.id(), key).await?.is_empty()
+        Ok(!store.rows_of_line(self.session.id(), line).await?.is_empty()
             || store.has_call(CallId::of_line(line)).await?)
     }
 
@@ -85,12 +85,12 @@ impl SharedSession {
     ///
     /// # Errors
     /// The store could not be read or written.
-    pub async fn ended(&self, key: &str, line: LineId) -> Result<Option<Outcome>, StoreError> {
+    pub async fn ended(&self, line: LineId) -> Result<Option<Outcome>, StoreError> {
         while self.session.is_open(line) {
             sleep(END_LOOK).await;
         }
         let (store, session) = (self.session.store(), self.session.id());
-        let rows = store.rows_of_key(session, key).await?;
+        let rows = store.rows_of_line(session, line).await?;
         let command = rows.iter().rfind(|row| row.kind == MessageKind::Command);
         let outcome = command.and_then(|row| Outcome::deserialize(row.data.as_ref()?).ok());
         // The answer to a command is a row of its own.

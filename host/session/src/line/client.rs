@@ -2,6 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
+use patchbay_core::LineId;
 use patchbay_store::TokenRights;
 use patchbay_tools::{Editor, OutsideTools};
 use serde_json::{Value, json};
@@ -34,11 +35,12 @@ impl LineClient {
         self.identity.as_ref().is_none_or(|identity| identity.may.answers)
     }
 
-    /// Adds the key of the line to the data of one of its rows.
-    pub(crate) fn add_key(&self, data: Option<Value>) -> Option<Value> {
+    /// Adds the key to the data of a row of `line`, with the line's id: after a day the same key may name another line.
+    pub(crate) fn add_key(&self, line: LineId, data: Option<Value>) -> Option<Value> {
         let Some(key) = &self.key else { return data };
         let mut data = data.filter(Value::is_object).unwrap_or_else(|| json!({}));
         data["key"] = json!(&**key);
+        data["line"] = json!(line.to_string());
         Some(data)
     }
 }

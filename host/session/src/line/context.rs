@@ -76,7 +76,8 @@ pub(crate) enum LineEntry {
 impl LineContext {
     /// Builds a row for the line's agent.
     pub(crate) fn message(&self, kind: MessageKind, content: &str, data: Option<serde_json::Value>) -> NewMessage {
-        NewMessage { agent: self.agent.id(), kind, content: content.to_owned(), data: self.client.add_key(data) }
+        let data = self.client.add_key(self.line, data);
+        NewMessage { agent: self.agent.id(), kind, content: content.to_owned(), data }
     }
 
     /// Returns the `inference` capability for a tool of this line.

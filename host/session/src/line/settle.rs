@@ -66,13 +66,14 @@ impl LineContext {
     /// a kill is outdated if a tool of a dying agent began an effect meanwhile.
     pub(super) async fn commit_prepared(&self, prepare: Prepare) -> Result<Outcome, Outdated> {
         let _committing = self.session.committing.lock().await;
-        let (row, settles) = (self.message(MessageKind::Command, &self.text, None), CallId::of_line(self.line));
+        let (row, line) = (self.message(MessageKind::Command, &self.text, None), self.line);
         let (alive, client) = (self.requires_alive.clone(), Arc::clone(&self.client));
         let prepare = async move {
             let prepared = prepare.await.unwrap_or_else(|refused| Prepared::shown(refused, serde_json::Value::Null));
             let Prepared { outcome, mut change, applied, .. } = prepared;
-            change.messages.push(NewMessage { data: client.add_key(serde_json::to_value(&outcome).ok()), ..row });
-            change.settles.push(settles);
+            let data = client.add_key(line, serde_json::to_value(&outcome).ok());
+            change.messages.push(NewMessage { data, ..row });
+            change.settles.push(CallId::of_line(line));
             change.requires_alive.extend(alive);
             Ok::<_, StoreError>((change, (outcome, applied)))
         };

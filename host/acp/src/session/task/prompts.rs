@@ -26,7 +26,7 @@ impl SessionTask {
                 let request = Digest::of(format!("{}\n{}", self.session.id(), input.text).as_bytes());
                 match shared.begin_once(&PrincipalId::LOCAL, key, request).await {
                     Ok(SentOnce::New(line)) => Some(line),
-                    Ok(SentOnce::Repeated(line)) => return self.repeat(responder, key.clone(), line),
+                    Ok(SentOnce::Repeated(line)) => return self.repeat(responder, line),
                     Ok(SentOnce::Other) => {
                         let message = "this key was sent with another prompt; use a new key for each prompt.";
                         return responder.respond(Err(RpcError::of_host(Code::InvalidArgs, message))).await;
@@ -79,13 +79,13 @@ impl SessionTask {
     }
 
     /// Answers a prompt that a client sends again after its connection was lost, when everything has ended that the first one began.
-    fn repeat(&mut self, responder: Responder, key: String, line: LineId) {
+    fn repeat(&mut self, responder: Responder, line: LineId) {
         let (session, shared) = (Arc::clone(&self.session), Arc::clone(self.seat.shared()));
         self.side_tasks.spawn(async move {
             let given_up = responder.cancelled().clone();
             let ended = async {
                 session.wait_idle().await;
-                shared.ended(&key, line).await
+                shared.ended(line).await
             };
             let reason = match given_up.run_until_cancelled(ended).await {
                 Some(Ok(outcome)) => Ok(outcome.map_or(StopReason::EndTurn, |outcome| StopReason::of(&outcome))),
