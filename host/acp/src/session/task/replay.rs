@@ -22,7 +22,9 @@ impl SessionTask {
     /// Sends the session, or the part of it that follows `after`. The rows before are worked out as well: later ones refer to them.
     pub(super) async fn replay(&mut self, after: Option<&Position>) {
         self.events = self.session.subscribe(1);
-        let joined = match self.remote.is_some() && self.session.is_answering() {
+        // Read once: an answer that ends during the replay follows as a row, and is not lost.
+        let is_answering = self.session.is_answering();
+        let joined = match self.remote.is_some() && is_answering {
             true => self.session.agent_in_view_now().await.ok(),
             false => None,
         };
@@ -67,7 +69,7 @@ impl SessionTask {
         let mut updates = Vec::new();
         self.transcript.replayed(!self.prompts.is_empty(), &mut updates);
         // Turns that still run go on after the answer.
-        if !self.session.is_answering() {
+        if !is_answering {
             self.transcript.idle(&mut updates);
         }
         self.send_all(updates).await;
