@@ -353,7 +353,8 @@ impl SessionTranscript {
 
     /// Adds a message of this front.
     pub(super) fn say(&mut self, text: &str, out: &mut Vec<Value>) {
-        self.own_messages += 1;
+        // A client may have resumed with any number.
+        self.own_messages = self.own_messages.saturating_add(1);
         let message = format!("host {}", self.own_messages);
         self.text(ChunkKind::Agent, message, text, out);
     }

@@ -160,6 +160,16 @@ fn notice(text: &str) -> EventKind {
 }
 
 #[test]
+fn client_can_resume_with_any_position() {
+    let mut play = Play::new(false);
+    play.transcript.resume(&Position::new(u64::MAX, ROOT, u64::MAX, None));
+    let mut out = Vec::new();
+    play.transcript.say("One.", &mut out);
+    play.transcript.say("Two.", &mut out);
+    assert_eq!(out.iter().map(short).collect::<Vec<_>>(), ["agent \"One.\"", "agent \"Two.\""]);
+}
+
+#[test]
 fn notices_between_prompts_wait_for_the_next_prompt() {
     let mut play = Play::before_prompts(false);
     for text in ["One.", "One.", "Two."] {
