@@ -3,8 +3,9 @@
 
 use std::{fmt, marker::PhantomData};
 
+use patchbay_jsonrpc::RpcError;
 use serde::{
-    Deserialize, Deserializer,
+    Deserialize, Deserializer, Serialize,
     de::{Error as _, SeqAccess, Visitor},
 };
 
@@ -175,12 +176,22 @@ struct PromptExtension {
 
 impl Prompt {
     /// Returns the key by which a prompt that is sent again is recognised.
-    pub(crate) fn take_key(&mut self) -> Option<String> {
-        self.meta.take()?.patchbay?.key.filter(|key| (1..=PROMPT_KEY).contains(&key.len()))
+    ///
+    /// # Errors
+    /// The key is empty or too long.
+    pub(crate) fn take_key(&mut self) -> Result<Option<String>, RpcError> {
+        let key = self.meta.take().and_then(|meta| meta.patchbay?.key);
+        match key.as_ref().map(String::len) {
+            None | Some(1..=PROMPT_KEY) => Ok(key),
+            Some(length) => {
+                let message = format!("the key of a prompt needs 1 to {PROMPT_KEY} bytes; this one has {length}.");
+                Err(RpcError::invalid_params(message))
+            }
+        }
     }
 }
 
-/// Limit in bytes of the key of a prompt. A longer one is ignored.
+/// Limit in bytes of the key of a prompt.
 const PROMPT_KEY: usize = 128;
 
 /// Parameters of `session/set_config_option`. All options are lists of texts.
@@ -193,7 +204,7 @@ pub(crate) struct SetConfigOption {
 }
 
 /// A block of a prompt, with the members of all kinds.
-#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ContentBlock {
     #[serde(rename = "type")]
@@ -208,7 +219,7 @@ pub(crate) struct ContentBlock {
 }
 
 /// The contents of an embedded resource.
-#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Resource {
     pub(crate) uri: String,
@@ -264,6 +275,24 @@ mod tests {
         assert_eq!(read("[1,2,3]").unwrap(), [1, 2, 3]);
         assert!(read("[1,2,3,4]").unwrap_err().to_string().starts_with("a list has more than 3 entries"));
         assert!(read("{}").is_err());
+    }
+
+    #[test]
+    fn keys_of_prompts_are_bounded() {
+        let key = |key: &str| {
+            let meta = serde_json::json!({"patchbay": {"key": key}});
+            let prompt = serde_json::json!({"sessionId": "s", "prompt": [], "_meta": meta});
+            serde_json::from_value::<Prompt>(prompt).unwrap().take_key()
+        };
+        assert_eq!(key("k").unwrap().as_deref(), Some("k"));
+        assert!(key(&"k".repeat(PROMPT_KEY)).unwrap().is_some());
+        for (bad, length) in [(String::new(), "has 0."), ("k".repeat(PROMPT_KEY + 1), "has 129.")] {
+            let error = serde_json::to_value(key(&bad).unwrap_err()).unwrap();
+            assert_eq!(error["code"], -32602, "{error}");
+            assert!(error["message"].as_str().unwrap().ends_with(length), "{error}");
+        }
+        let unkeyed = r#"{"sessionId": "s", "prompt": []}"#;
+        assert_eq!(serde_json::from_str::<Prompt>(unkeyed).unwrap().take_key().unwrap(), None);
     }
 
     #[test]

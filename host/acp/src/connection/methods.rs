@@ -46,9 +46,14 @@ impl Connection {
             {
                 Ok((handle, mut params)) => {
                     drop(line);
-                    // An editor that started this process has no connection to lose.
-                    let key = params.take_key().filter(|_| self.remote.is_some());
-                    handle.prompt(responder, params.prompt.0, key, permit).await;
+                    match params.take_key() {
+                        Ok(key) => {
+                            // An editor that started this process has no connection to lose.
+                            let key = key.filter(|_| self.remote.is_some());
+                            handle.prompt(responder, params.prompt.0, key, permit).await;
+                        }
+                        Err(error) => responder.respond(Err(error)).await,
+                    }
                 }
                 Err(error) => responder.respond(Err(error)).await,
             },

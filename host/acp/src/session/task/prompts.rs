@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use patchbay_core::{Code, Digest, LineId, Outcome, PrincipalId};
+use patchbay_core::{Code, Digest, LineId, Outcome, PrincipalId, SessionId};
 use patchbay_session::SentOnce;
+use serde_json::json;
 
 use super::{
     super::open_prompts::{AbortOnDrop, OpenPrompt, StopReason},
@@ -15,25 +16,23 @@ use crate::{params::ContentBlock, prompt};
 
 impl SessionTask {
     pub(super) async fn prompt(&mut self, responder: Responder, blocks: Vec<ContentBlock>, key: Option<String>) {
+        let request = key.as_ref().map(|_| request_digest(self.session.id(), &blocks));
         let mut input = match prompt::line(&self.session, blocks).await {
             Ok(input) => input,
             Err(outcome) => return self.refuse(responder, &outcome).await,
         };
         let shared = Arc::clone(self.seat.shared());
-        let once = match &key {
+        let once = match key.as_ref().zip(request) {
             None => None,
-            Some(key) => {
-                let request = Digest::of(format!("{}\n{}", self.session.id(), input.text).as_bytes());
-                match shared.begin_once(&PrincipalId::LOCAL, key, request).await {
-                    Ok(SentOnce::New(line)) => Some(line),
-                    Ok(SentOnce::Repeated(line)) => return self.repeat(responder, line),
-                    Ok(SentOnce::Other) => {
-                        let message = "this key was sent with another prompt; use a new key for each prompt.";
-                        return responder.respond(Err(RpcError::of_host(Code::InvalidArgs, message))).await;
-                    }
-                    Err(error) => return responder.respond(Err(RpcError::of_host(error.code(), error))).await,
+            Some((key, request)) => match shared.begin_once(&PrincipalId::LOCAL, key, request).await {
+                Ok(SentOnce::New(line)) => Some(line),
+                Ok(SentOnce::Repeated(line)) => return self.repeat(responder, line),
+                Ok(SentOnce::Other) => {
+                    let message = "this key was sent with another prompt; use a new key for each prompt.";
+                    return responder.respond(Err(RpcError::of_host(Code::InvalidArgs, message))).await;
                 }
-            }
+                Err(error) => return responder.respond(Err(RpcError::of_host(error.code(), error))).await,
+            },
         };
         input.client = self.remote.clone();
         self.transcript.set_skills(self.session.snapshot());
@@ -251,5 +250,41 @@ impl SessionTask {
         while !self.prompts.is_empty() {
             self.answer_at(0).await;
         }
+    }
+}
+
+/// Returns the digest of everything that makes the line of a prompt. Linked files count by their address alone: a prompt that is sent
+/// again is the same one, also if its agent has changed them meanwhile.
+fn request_digest(session: SessionId, blocks: &[ContentBlock]) -> Digest {
+    Digest::of(json!([session, blocks]).to_string().as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn attachments_make_another_request() {
+        let digest = |session: u8, blocks: Value| {
+            let blocks: Vec<ContentBlock> = serde_json::from_value(blocks).unwrap();
+            request_digest(SessionId::from_bytes([session; 16]), &blocks)
+        };
+        let text = json!({"type": "text", "text": "look"});
+        let image = |data: &str| json!({"type": "image", "mimeType": "image/png", "data": data});
+        let resource = |text: &str| json!({"type": "resource", "resource": {"uri": "file:///a", "text": text}});
+        let different = [
+            digest(1, json!([text])),
+            digest(2, json!([text])),
+            digest(1, json!([text, image("AAAA")])),
+            digest(1, json!([text, image("AAAB")])),
+            digest(1, json!([text, resource("a")])),
+            digest(1, json!([text, resource("b")])),
+        ];
+        assert_eq!(BTreeSet::from(different.map(|digest| digest.to_string())).len(), different.len());
+        assert_eq!(digest(1, json!([text, image("AAAA")])), different[2]);
     }
 }
