@@ -1,6 +1,6 @@
 //! The events of a session for a client that may join while answers are written: it is told the text so far, and then no piece twice.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use patchbay_core::{AgentId, DeltaKind, Event, EventKind};
 use patchbay_session::{AnswerSoFar, Received, Session, Subscription};
@@ -16,6 +16,35 @@ pub(super) struct FollowedEvents {
     joined: Vec<(AgentId, AnswerSoFar)>,
     /// How many of them the client was told.
     told: usize,
+    /// The text that the client has of each agent's answer.
+    shown: ShownTexts,
+}
+
+/// The attempt at an answer that each agent writes, and the end of its text in bytes.
+#[derive(Default)]
+struct ShownTexts(BTreeMap<AgentId, ((u64, u32, u32), u64)>);
+
+impl ShownTexts {
+    /// Begins again with these answers.
+    fn join(&mut self, answers: &[(AgentId, AnswerSoFar)]) {
+        let shown = |(agent, answer): &(AgentId, AnswerSoFar)| {
+            (*agent, ((answer.turn, answer.answer, answer.given_up), answer.text.len() as u64))
+        };
+        self.0 = answers.iter().map(shown).collect();
+    }
+
+    /// Returns whether a client can show an event. A piece of text without the text before it cannot be shown: its answer ended
+    /// between the rows and the text so far, and follows as a row.
+    fn continues(&mut self, event: &Event) -> bool {
+        let EventKind::Delta { block: DeltaKind::Text, text, at } = &event.kind else { return true };
+        let attempt = (at.turn, at.answer, at.given_up);
+        let end = self.0.get(&event.agent).filter(|(known, _)| *known == attempt).map_or(0, |(_, end)| *end);
+        if at.offset > end {
+            return false;
+        }
+        self.0.insert(event.agent, (attempt, end.max(at.offset.saturating_add(text.len() as u64))));
+        true
+    }
 }
 
 /// The next thing to tell a client.
@@ -29,7 +58,14 @@ impl FollowedEvents {
     /// Follows the events behind row `after`.
     pub(super) fn new(session: &Arc<Session>, after: u64) -> Self {
         let events = session.subscribe(after.saturating_add(1));
-        Self { session: Arc::clone(session), events, is_behind: true, joined: Vec::new(), told: 0 }
+        Self {
+            session: Arc::clone(session),
+            events,
+            is_behind: true,
+            joined: Vec::new(),
+            told: 0,
+            shown: ShownTexts::default(),
+        }
     }
 
     /// Waits for the next event; `None` when the session has ended. Cancel safe.
@@ -44,6 +80,7 @@ impl FollowedEvents {
                 // All earlier rows were sent. Rows that are committed from now on follow.
                 None if self.is_behind => {
                     (self.is_behind, self.joined, self.told) = (false, self.session.answers_so_far(), 0);
+                    self.shown.join(&self.joined);
                     continue;
                 }
                 None => return Ok(None),
@@ -52,6 +89,7 @@ impl FollowedEvents {
                     let is_piece = matches!(event.kind, EventKind::Delta { .. });
                     if (self.is_behind && is_piece)
                         || self.joined.iter().any(|(agent, answer)| has(*agent, answer, event))
+                        || !self.shown.continues(event)
                     {
                         continue;
                     }
@@ -80,6 +118,25 @@ mod tests {
     use patchbay_core::{DeltaPosition, Retrying, SessionId};
 
     use super::*;
+
+    #[test]
+    fn pieces_without_their_beginning_are_dropped() {
+        let [joined, other] = [1, 2].map(|byte| AgentId::from_bytes([byte; 16]));
+        let so_far = AnswerSoFar { turn: 3, answer: 0, given_up: 0, text: "Good ".to_owned(), thinking: Vec::new() };
+        let mut shown = ShownTexts::default();
+        shown.join(&[(joined, so_far)]);
+        let mut continues = |agent, turn, given_up, offset| {
+            let at = DeltaPosition { turn, answer: 0, index: 0, offset, given_up };
+            let kind = EventKind::Delta { block: DeltaKind::Text, text: "day".to_owned(), at };
+            shown.continues(&Event { session: SessionId::from_bytes([9; 16]), agent, seq: 4, kind })
+        };
+        assert!(continues(joined, 3, 0, 5) && continues(joined, 3, 0, 8));
+        assert!(!continues(joined, 3, 0, 12), "a piece is missing");
+        // An answer that ended just before the text so far was read.
+        assert!(!continues(other, 2, 0, 6));
+        assert!(continues(other, 4, 0, 0) && continues(other, 4, 0, 3));
+        assert!(!continues(other, 4, 1, 6) && continues(other, 4, 1, 0), "an attempt begins with its first piece");
+    }
 
     #[test]
     fn pieces_of_the_text_so_far_are_known() {
