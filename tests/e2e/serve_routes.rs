@@ -67,7 +67,7 @@ fn mcp_client_elsewhere_calls_tools_in_a_workspace_of_the_server() {
     assert_eq!(mcp(&serving, "/mcp?workspace=workspace", &own, &list).status, 404);
     let rows = json_lines(&patchbay.run(&["journal", "--json"]).out);
     let (asker, workspace) = (rows[0]["asker"].as_str().unwrap(), rows[0]["workspace"].as_str().unwrap());
-    assert!(asker.contains("tester") && workspace.ends_with("/other"), "{asker} {workspace}");
+    assert_eq!((asker, workspace.ends_with("/other")), ("mcp:first/tester", true), "{workspace}");
     // Streams end with their token.
     let phone = patchbay.run(&["token", "add", "phone"]).out.trim().to_owned();
     let mut stream = serving.connect();

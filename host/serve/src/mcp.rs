@@ -60,7 +60,7 @@ fn endpoint(state: &ServeState, token: &ClientToken, named: Option<&str>) -> Res
         }
     };
     let ended = state.tokens.watch(token.digest);
-    state.mcp.get(state.sessions.host(), token.digest, ended, workspace).ok_or_else(|| {
+    state.mcp.get(state.sessions.host(), token, ended, workspace).ok_or_else(|| {
         let message = format!("requests of {ENDPOINTS} tokens and workspaces run; wait until one of them has ended.");
         ApiError { message, ..ApiError::new(StatusCode::SERVICE_UNAVAILABLE, Code::Unavailable) }
     })

@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 use patchbay_core::Digest;
 use patchbay_mcp::server::McpEndpoint;
 use patchbay_session::{Host, McpSessions};
+use patchbay_store::ClientToken;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
@@ -41,11 +42,11 @@ impl Drop for TokenEndpoint {
 }
 
 impl TokenEndpoint {
-    fn new(host: &Arc<Host>, token: Digest, workspace: String, ended: Arc<CancellationToken>) -> Self {
+    fn new(host: &Arc<Host>, token: &ClientToken, workspace: String, ended: Arc<CancellationToken>) -> Self {
         let stop = ended.child_token();
-        let source = McpSessions::new(Arc::clone(host), PathBuf::from(&workspace), []);
+        let source = McpSessions::new(Arc::clone(host), PathBuf::from(&workspace), []).of_token(token.name.clone());
         let endpoint = Arc::new(McpEndpoint::new(Arc::new(source), stop.clone()));
-        Self { token, workspace, endpoint, stop, ended }
+        Self { token: token.digest, workspace, endpoint, stop, ended }
     }
 
     /// Returns whether one of its requests runs.
@@ -60,12 +61,12 @@ impl McpEndpoints {
     pub(crate) fn get(
         &self,
         host: &Arc<Host>,
-        token: Digest,
+        token: &ClientToken,
         ended: Arc<CancellationToken>,
         workspace: String,
     ) -> Option<Arc<McpEndpoint>> {
         let mut open = self.open.lock();
-        let known = open.iter().position(|open| open.token == token && open.workspace == workspace);
+        let known = open.iter().position(|open| open.token == token.digest && open.workspace == workspace);
         let found = match known {
             Some(at) => open.remove(at),
             None => {

@@ -23,6 +23,8 @@ pub struct McpSessions {
     skills: BTreeSet<Name>,
     /// Whether the workspace has files for the tools of skills.
     has_files: bool,
+    /// The name of the clients' token; `None` for the client of a process.
+    token: Option<Name>,
 }
 
 /// The session of one MCP client.
@@ -31,13 +33,20 @@ struct McpSession {
     snapshot: Arc<Snapshot>,
     skills: BTreeSet<Name>,
     has_files: bool,
+    token: Option<Name>,
 }
 
 impl McpSessions {
     /// Returns a source of sessions on the folder `workspace`. `skills` are the skills whose
     /// tools are offered; none means all.
     pub fn new(host: Arc<Host>, workspace: PathBuf, skills: impl IntoIterator<Item = Name>) -> Self {
-        Self { host, workspace, skills: skills.into_iter().collect(), has_files: true }
+        Self { host, workspace, skills: skills.into_iter().collect(), has_files: true, token: None }
+    }
+
+    /// Names the clients' token in the journal, before the name that a client gives itself: `mcp:TOKEN/CLIENT`.
+    #[must_use]
+    pub fn of_token(self, name: Name) -> Self {
+        Self { token: Some(name), ..self }
     }
 
     /// Leaves out the skills that need files of a workspace, because the folder stands for none.
@@ -62,7 +71,8 @@ impl McpSessions {
             self.remove(session).await.map_err(failed)?;
             return Err(problem);
         }
-        Ok(McpSession { session, snapshot, skills: self.skills.clone(), has_files: self.has_files })
+        let (skills, token) = (self.skills.clone(), self.token.clone());
+        Ok(McpSession { session, snapshot, skills, has_files: self.has_files, token })
     }
 
     /// Removes a session that no client has used.
@@ -142,6 +152,10 @@ impl McpSession {
     /// Runs a call of one of the offered tools.
     async fn run(&self, call: ClientCall<'_>) -> Result<Vec<Content>, ToolError> {
         let ClientCall { asker, tool: name, input, progress } = call;
+        let asker = match (&self.token, asker) {
+            (Some(token), Asker::McpClient(client)) => Asker::mcp_client(&format!("{token}/{client}")),
+            (_, asker) => asker,
+        };
         let offered = self.snapshot.tool(name).filter(|(skill, _)| self.offers(skill));
         let Some((skill, _)) = offered else { return Err(ToolError::NotFound(name.to_owned())) };
         let tool = ResolvedTool::Skill(SkillTool::find(&self.snapshot, name)?);
