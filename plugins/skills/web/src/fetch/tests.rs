@@ -98,7 +98,7 @@ fn invalid_redirects_are_reported() {
     // A redirect without a target is shown as a page.
     let (kind, message) =
         fetched(&serving(&[("https://a.example/", response(302, &[], "x"))]), "a.example").expect_err("a failure");
-    assert_eq!((&*kind, &*message), ("http-status", "https://a.example/ answered 302: x"));
+    assert_eq!((&*kind, &*message), ("http-status", "https://a.example/ responded with 302: x"));
 }
 
 #[test]
