@@ -14,7 +14,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use axum::{
     Router,
-    body::{Body, to_bytes},
+    body::Body,
     extract::{Path, Query, Request, State},
     http::{HeaderMap, Method, Response, StatusCode, header},
     routing::{MethodFilter, MethodRouter, on},
@@ -31,7 +31,7 @@ pub(crate) use {
     sessions::{ListedSession, folder, listed, open},
 };
 
-use crate::state::ServeState;
+use crate::{body, state::ServeState};
 use table::{ApiRoute, ROUTES, RouteRight};
 
 /// The path of the description.
@@ -91,10 +91,8 @@ async fn handle(
         return Err(ApiError::invalid(format!("unknown query parameter '{unknown}'.")));
     }
     check_type(route, &head.method, &head.headers)?;
-    let body = to_bytes(body, route.body_bytes).await.map_err(|_| {
-        let message = format!("cannot read the body, or it is over {} bytes.", route.body_bytes);
-        ApiError { message, ..ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, Code::InvalidArgs) }
-    })?;
+    // Its bytes count while the request is handled.
+    let (body, _waiting) = body::read(body, route.body_bytes, &state.unread.connect()).await?;
     let call = ApiCall { token, path, query, headers: head.headers, body };
     (route.handler)(state, call).await
 }

@@ -16,10 +16,16 @@ use axum::{
 use http_body_util::BodyExt as _;
 use hyper::{body::Incoming, service::Service as _};
 use hyper_util::service::TowerToHyperService;
-use patchbay_mcp::server::{ActiveRequest, HostGate, Misdirected, OpenConnection};
+use patchbay_mcp::server::{HostGate, Misdirected, OpenConnection};
 use patchbay_store::ClientToken;
 
-use crate::{api, mcp, page, receiving::ReceivingBytes, socket, state::ServeState};
+use crate::{
+    api, mcp, page,
+    receiving::ReceivingBytes,
+    request_shares::{ServedRequest, TooManyRequests},
+    socket,
+    state::ServeState,
+};
 
 /// The path of the numbers, for clients on this machine.
 const METRICS: &str = "/metrics";
@@ -84,7 +90,11 @@ impl ServeFront {
             counters.refused_draining.fetch_add(1, Ordering::Relaxed);
             return text(StatusCode::SERVICE_UNAVAILABLE, "The server is restarting; connect again.\n");
         }
-        let active = Arc::new(connection.begin().await);
+        let share = match self.state.requests.begin(token.digest) {
+            Ok(share) => share,
+            Err(too_many) => return too_many_requests(too_many),
+        };
+        let active = Arc::new(ServedRequest { _active: connection.begin().await, _share: share });
         let mut request = Request::from_parts(head, Body::new(body));
         request.extensions_mut().insert(token);
         request.extensions_mut().insert(Arc::clone(&active));
@@ -118,7 +128,7 @@ impl ServeFront {
 async fn acp(
     State(state): State<Arc<ServeState>>,
     Extension(token): Extension<ClientToken>,
-    Extension(active): Extension<Arc<ActiveRequest>>,
+    Extension(active): Extension<Arc<ServedRequest>>,
     Extension(receiving): Extension<Arc<ReceivingBytes>>,
     upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
 ) -> Response<Body> {
@@ -143,6 +153,19 @@ fn refusal(misdirected: Misdirected) -> Response<Body> {
             "The header Host does not name this server. If you reach it by this name, add it to hosts in [serve] of config.toml.\n",
         ),
         Misdirected::Origin => text(StatusCode::FORBIDDEN, "Web pages of other origins may not use this server.\n"),
+    }
+}
+
+fn too_many_requests(too_many: TooManyRequests) -> Response<Body> {
+    match too_many {
+        TooManyRequests::OfToken => text(
+            StatusCode::TOO_MANY_REQUESTS,
+            "This token has too many requests or connections open; close one of them, or raise connections in [serve] of \
+             config.toml.\n",
+        ),
+        TooManyRequests::OfAll => {
+            text(StatusCode::SERVICE_UNAVAILABLE, "Too many requests wait for others to end; send this again.\n")
+        }
     }
 }
 

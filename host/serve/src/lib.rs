@@ -4,6 +4,7 @@
 //! - `server`: accepts connections, over TLS if configured, and drains them at the end.
 //! - `front`: checks each request before its path is looked at, then routes it.
 //! - `api`: `/v1`, for scripts; `page`: the same for a browser; `mcp`: tools for MCP clients.
+//! - `body`: reads the body of a request within limits; `request_shares`: how many requests one token may have.
 //! - `used_tokens`: closes the connections of a token that is removed.
 //! - `supervisor`: a socket from systemd, and when the server is ready; `metrics`: its numbers; `tls`: its certificate.
 //! - `socket`: one WebSocket as the lines of the Agent Client Protocol; `receiving`: the bytes of messages that are not whole.
@@ -14,6 +15,7 @@
 #![recursion_limit = "256"]
 
 mod api;
+mod body;
 mod front;
 mod login;
 mod mcp;
@@ -21,6 +23,7 @@ mod mcp_endpoints;
 mod metrics;
 mod page;
 mod receiving;
+mod request_shares;
 mod server;
 mod settings;
 mod socket;

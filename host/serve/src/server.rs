@@ -28,6 +28,7 @@ use crate::{
     mcp_endpoints::McpEndpoints,
     metrics::ServeCounters,
     receiving::{CountedIo, ReceivingBytes},
+    request_shares::RequestShares,
     state::ServeState,
     supervisor, tls,
     used_tokens::UsedTokens,
@@ -121,6 +122,7 @@ impl Server {
             sessions: SharedSessions::new(host, settings.keep()),
             workspaces: settings.workspace_folders().into(),
             version: version.to_owned(),
+            requests: RequestShares::new(limits.active),
             unread: TotalBytes::new((settings.unread_mib as usize) << 20),
             logins,
             settings,
@@ -186,12 +188,11 @@ async fn drain(state: &ServeState) {
     }
 }
 
-/// Accepts a connection when there is a place for a request.
+/// Accepts a connection, also while there is no permit for a request: health checks need none, and requests that wait are bounded.
 async fn accept(
     listener: &TcpListener,
     open: &Arc<OpenConnections>,
 ) -> Option<(TcpStream, IpAddr, Arc<OpenConnection>)> {
-    open.has_permit().await;
     match listener.accept().await {
         Ok((stream, from)) => {
             // Without it, a small message waits for the acknowledgement of the one before. An error means that the client has left.

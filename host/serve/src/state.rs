@@ -18,6 +18,7 @@ use crate::{
     login::{Logins, cookie_digest},
     mcp_endpoints::McpEndpoints,
     metrics::ServeCounters,
+    request_shares::RequestShares,
     used_tokens::UsedTokens,
 };
 
@@ -31,6 +32,7 @@ pub(crate) struct ServeState {
     pub(crate) settings: ServeSettings,
     pub(crate) tokens: UsedTokens,
     pub(crate) counters: ServeCounters,
+    pub(crate) requests: Arc<RequestShares>,
     /// What all clients together leave unread, or have sent in part.
     pub(crate) unread: Arc<TotalBytes>,
     pub(crate) mcp: McpEndpoints,
