@@ -84,15 +84,22 @@ impl WaitingBytes {
             ended.cancel();
         }
     }
+
+    /// Counts these bytes no more, or all if there are fewer.
+    pub fn shrink(&mut self, bytes: usize) {
+        let bytes = bytes.min(self.bytes);
+        self.bytes -= bytes;
+        let mut counted = self.connection.all.counted.lock();
+        if let Some((own, _)) = counted.connections.get_mut(&self.connection.number) {
+            *own -= bytes;
+            counted.total -= bytes;
+        }
+    }
 }
 
 impl Drop for WaitingBytes {
     fn drop(&mut self) {
-        let mut counted = self.connection.all.counted.lock();
-        if let Some((own, _)) = counted.connections.get_mut(&self.connection.number) {
-            *own -= self.bytes;
-            counted.total -= self.bytes;
-        }
+        self.shrink(self.bytes);
     }
 }
 

@@ -30,7 +30,14 @@ impl ReceivingBytes {
         self.message.lock().take()
     }
 
-    fn add(&self, bytes: usize) {
+    /// Takes away bytes that are not of a message.
+    pub(crate) fn forget(&self, bytes: usize) {
+        if let Some(message) = &mut *self.message.lock() {
+            message.shrink(bytes);
+        }
+    }
+
+    pub(crate) fn add(&self, bytes: usize) {
         if let Some(connection) = self.connection.get() {
             self.message.lock().get_or_insert_with(|| connection.wait(0)).grow(bytes);
         }

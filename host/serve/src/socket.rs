@@ -3,10 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
-use futures_util::{
-    SinkExt as _, StreamExt as _,
-    stream::{SplitSink, SplitStream},
-};
+use futures_util::{SinkExt as _, Stream, StreamExt as _, stream::SplitSink};
 use parking_lot::Mutex;
 use patchbay_acp::{AcpOptions, RemoteClient};
 use patchbay_jsonrpc::{BoundedLines, ReadLine};
@@ -22,6 +19,8 @@ use crate::{receiving::ReceivingBytes, state::ServeState};
 
 /// Limit of a message in bytes, and of a frame: clients send a message as one frame.
 const MESSAGE_BYTES: usize = 64 << 20;
+/// Bytes of a client's ping or pong before its content: two, and the mask.
+const CONTROL_HEAD: usize = 6;
 /// How long a client that is disconnected may take to read why.
 const CLOSING: Duration = Duration::from_secs(2);
 /// Bytes that are read or written at once.
@@ -133,22 +132,26 @@ pub(crate) async fn serve(socket: WebSocket, state: &ServeState, token: &ClientT
 
 /// Passes the messages of the client on, until it leaves.
 async fn receive(
-    mut stream: SplitStream<WebSocket>,
+    mut stream: impl Stream<Item = Result<Message, axum::Error>> + Unpin,
     gone: Duration,
     receiving: &ReceivingBytes,
     lines: &mut (impl AsyncWrite + Unpin),
 ) -> SocketEnd {
     loop {
         let message = timeout(gone, stream.next()).await;
-        // Until it is a line of `acp`, which counts it then.
-        let _handled = receiving.take();
         let text = match message {
             Ok(Some(Ok(Message::Text(text)))) => text,
-            Ok(Some(Ok(Message::Ping(_) | Message::Pong(_)))) => continue,
+            Ok(Some(Ok(Message::Ping(content) | Message::Pong(content)))) => {
+                // It can come between two fragments of a message, which still count.
+                receiving.forget(CONTROL_HEAD + content.len());
+                continue;
+            }
             Ok(Some(Ok(Message::Binary(_)))) => return SocketEnd::Binary,
             Ok(Some(Ok(Message::Close(_))) | None) | Err(_) => return SocketEnd::Left,
             Ok(Some(Err(error))) => return why(error),
         };
+        // Until it is a line of `acp`, which counts it then.
+        let _handled = receiving.take();
         // JSON has line ends only between its tokens.
         let line = text.as_str().replace(['\n', '\r'], " ") + "\n";
         drop(text);
@@ -196,4 +199,38 @@ async fn send(
     }
     let frame = ended.lock().frame();
     sink.send(Message::Close(Some(frame))).await
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::stream;
+    use patchbay_jsonrpc::TotalBytes;
+
+    use super::*;
+
+    /// A ping between two fragments does not reset the count of their message.
+    #[tokio::test]
+    async fn half_message_counts_until_it_is_whole() {
+        let all = TotalBytes::new(100);
+        let connection = all.connect();
+        let receiving = ReceivingBytes::default();
+        receiving.begin(Arc::clone(&connection));
+        let pass = async |message: Message| {
+            let mut lines = Vec::new();
+            let messages = stream::iter([Ok(message)]);
+            assert_eq!(receive(messages, Duration::MAX, &receiving, &mut lines).await, SocketEnd::Left);
+            lines
+        };
+        for _ in 0..3 {
+            receiving.add(30 + CONTROL_HEAD + 2);
+            assert!(pass(Message::Ping("hi".into())).await.is_empty());
+        }
+        assert!(!connection.ended().is_cancelled(), "only the fragments count");
+        assert_eq!(pass(Message::Text("whole".into())).await, b"whole\n");
+        receiving.add(100);
+        assert!(!connection.ended().is_cancelled(), "a whole message counts no more");
+        pass(Message::Pong(Default::default())).await;
+        receiving.add(CONTROL_HEAD + 1);
+        assert!(connection.ended().is_cancelled());
+    }
 }
