@@ -241,6 +241,8 @@ impl Drop for Responder {
 mod tests {
     use tokio::io::{AsyncBufReadExt as _, BufReader};
 
+    use patchbay_core::Digest;
+
     use super::*;
 
     #[tokio::test]
@@ -271,10 +273,10 @@ mod tests {
     async fn client_that_reads_nothing_is_ended_at_the_limit_of_all() {
         let all = crate::TotalBytes::new(4 << 20);
         let (_unread, written) = tokio::io::duplex(1024);
-        let (slow, writing) = Outbox::counted(written, Some(all.connect()));
+        let (slow, writing) = Outbox::counted(written, Some(all.connect(Digest::of(b"slow"))));
         tokio::spawn(writing);
         let (read, written) = tokio::io::duplex(1024);
-        let (other, writing) = Outbox::counted(written, Some(all.connect()));
+        let (other, writing) = Outbox::counted(written, Some(all.connect(Digest::of(b"other"))));
         tokio::spawn(writing);
         let big = json!({"text": "x".repeat(1 << 20)});
         let mut sent = 0;

@@ -4,9 +4,11 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use parking_lot::Mutex;
+use patchbay_core::Digest;
 use tokio_util::sync::CancellationToken;
 
-/// The bytes of all connections. Above the limit, the connection with the most is ended.
+/// The bytes of all connections. Above the limit, of the client with the most bytes, the connection with the most is ended: a client that
+/// spreads its bytes over many connections does not displace the others.
 pub struct TotalBytes {
     limit: usize,
     counted: Mutex<CountedBytes>,
@@ -17,8 +19,14 @@ struct CountedBytes {
     /// The bytes of the connections that are not ended.
     total: usize,
     /// Those of each, by its number.
-    connections: BTreeMap<u64, (usize, CancellationToken)>,
+    connections: BTreeMap<u64, CountedConnection>,
     last: u64,
+}
+
+struct CountedConnection {
+    client: Digest,
+    bytes: usize,
+    ended: CancellationToken,
 }
 
 /// The bytes of one connection.
@@ -40,14 +48,27 @@ impl TotalBytes {
         Arc::new(Self { limit, counted: Mutex::default() })
     }
 
-    /// Adds a connection, which counts nothing yet.
-    pub fn connect(self: &Arc<Self>) -> Arc<ConnectionBytes> {
+    /// Adds a connection of `client`, which counts nothing yet.
+    pub fn connect(self: &Arc<Self>, client: Digest) -> Arc<ConnectionBytes> {
         let ended = CancellationToken::new();
         let mut counted = self.counted.lock();
         counted.last += 1;
         let number = counted.last;
-        counted.connections.insert(number, (0, ended.clone()));
+        counted.connections.insert(number, CountedConnection { client, bytes: 0, ended: ended.clone() });
         Arc::new(ConnectionBytes { all: Arc::clone(self), number, ended })
+    }
+}
+
+impl CountedBytes {
+    /// Returns the largest connection of the client with the most bytes.
+    fn most(&self) -> Option<u64> {
+        let mut clients = BTreeMap::<Digest, usize>::new();
+        for connection in self.connections.values() {
+            *clients.entry(connection.client).or_default() += connection.bytes;
+        }
+        let (client, _) = clients.into_iter().max_by_key(|(_, bytes)| *bytes)?;
+        let own = self.connections.iter().filter(|(_, connection)| connection.client == client);
+        own.max_by_key(|(_, connection)| connection.bytes).map(|(number, _)| *number)
     }
 }
 
@@ -59,7 +80,8 @@ impl ConnectionBytes {
         waiting
     }
 
-    /// Returns a token that is cancelled when the connection has to end, because all have too many bytes and this one the most.
+    /// Returns a token that is cancelled when the connection has to end, because all have too many bytes, its
+    /// client the most, and this one the most of its client.
     pub fn ended(&self) -> &CancellationToken {
         &self.ended
     }
@@ -72,16 +94,15 @@ impl WaitingBytes {
         let all = &self.connection.all;
         let mut counted = all.counted.lock();
         // One that is ended is not counted any more.
-        let Some((own, _)) = counted.connections.get_mut(&self.connection.number) else { return };
-        *own += bytes;
+        let Some(own) = counted.connections.get_mut(&self.connection.number) else { return };
+        own.bytes += bytes;
         counted.total += bytes;
         while counted.total > all.limit
-            && let Some(most) =
-                counted.connections.iter().max_by_key(|(_, (bytes, _))| *bytes).map(|(number, _)| *number)
-            && let Some((bytes, ended)) = counted.connections.remove(&most)
+            && let Some(most) = counted.most()
+            && let Some(connection) = counted.connections.remove(&most)
         {
-            counted.total -= bytes;
-            ended.cancel();
+            counted.total -= connection.bytes;
+            connection.ended.cancel();
         }
     }
 
@@ -90,8 +111,8 @@ impl WaitingBytes {
         let bytes = bytes.min(self.bytes);
         self.bytes -= bytes;
         let mut counted = self.connection.all.counted.lock();
-        if let Some((own, _)) = counted.connections.get_mut(&self.connection.number) {
-            *own -= bytes;
+        if let Some(own) = counted.connections.get_mut(&self.connection.number) {
+            own.bytes -= bytes;
             counted.total -= bytes;
         }
     }
@@ -117,7 +138,7 @@ mod tests {
     #[test]
     fn connection_with_the_most_bytes_is_ended() {
         let all = TotalBytes::new(100);
-        let [small, large, other] = [(); 3].map(|()| all.connect());
+        let [small, large, other] = [1, 2, 3].map(|client| all.connect(Digest::of(&[client])));
         let is_ended = |connection: &Arc<ConnectionBytes>| connection.ended().is_cancelled();
         let _small = small.wait(20);
         let large_bytes = large.wait(60);
@@ -135,5 +156,19 @@ mod tests {
         assert_eq!(all.counted.lock().total, 20);
         drop((late, large, small, other));
         assert_eq!(all.counted.lock().connections.len(), 1, "the bytes of the small one keep it");
+    }
+
+    #[test]
+    fn client_with_many_connections_ends_its_own() {
+        let all = TotalBytes::new(100);
+        let [many, other] = [1, 2].map(|client| Digest::of(&[client]));
+        let connections: Vec<_> = (0..9).map(|_| all.connect(many)).collect();
+        let mut waiting: Vec<_> = connections.iter().map(|connection| connection.wait(7)).collect();
+        waiting[3].grow(1);
+        let victim = all.connect(other);
+        let _large = victim.wait(37);
+        let ended: Vec<_> = connections.iter().map(|connection| connection.ended().is_cancelled()).collect();
+        assert_eq!(ended.iter().position(|ended| *ended), Some(3));
+        assert!(!victim.ended().is_cancelled() && ended.iter().filter(|ended| **ended).count() == 1);
     }
 }

@@ -92,7 +92,7 @@ async fn handle(
     }
     check_type(route, &head.method, &head.headers)?;
     // Its bytes count while the request is handled.
-    let (body, _waiting) = body::read(body, route.body_bytes, &state.unread.connect()).await?;
+    let (body, _waiting) = body::read(body, route.body_bytes, &state.unread.connect(token.digest)).await?;
     let call = ApiCall { token, path, query, headers: head.headers, body };
     (route.handler)(state, call).await
 }

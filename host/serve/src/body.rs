@@ -84,6 +84,7 @@ mod tests {
     use std::convert::Infallible;
 
     use futures_util::{StreamExt as _, stream};
+    use patchbay_core::Digest;
     use patchbay_jsonrpc::TotalBytes;
 
     use super::*;
@@ -103,7 +104,10 @@ mod tests {
         let (time, pause) = (Duration::from_secs(2), Duration::from_millis(500));
         let given_up = async |part, times| {
             let began = Instant::now();
-            let error = read_within(dripping(part, times, pause), 1 << 20, &all.connect(), time).await.err().unwrap();
+            let error = read_within(dripping(part, times, pause), 1 << 20, &all.connect(Digest::of(b"token")), time)
+                .await
+                .err()
+                .unwrap();
             assert_eq!(error.status, StatusCode::REQUEST_TIMEOUT, "{}", error.message);
             began.elapsed()
         };
@@ -118,7 +122,7 @@ mod tests {
     #[tokio::test]
     async fn bytes_of_bodies_count_for_all_clients() {
         let all = TotalBytes::new(100);
-        let (first, second) = (all.connect(), all.connect());
+        let (first, second) = (all.connect(Digest::of(b"first")), all.connect(Digest::of(b"second")));
         let (bytes, waiting) = read(Body::from(vec![b'x'; 40]), 40, &first).await.unwrap();
         let error = read(Body::from(vec![b'x'; 41]), 40, &first).await.err().unwrap();
         assert_eq!((bytes.len(), error.status), (40, StatusCode::PAYLOAD_TOO_LARGE));

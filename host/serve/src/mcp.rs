@@ -16,7 +16,7 @@ use patchbay_store::ClientToken;
 
 use crate::{
     api::{ApiError, accepts_work, folder},
-    mcp_endpoints::ENDPOINTS,
+    mcp_endpoints::{ENDPOINTS, TOKEN_ENDPOINTS},
     state::ServeState,
     workspaces,
 };
@@ -61,7 +61,9 @@ fn endpoint(state: &ServeState, token: &ClientToken, named: Option<&str>) -> Res
     };
     let ended = state.tokens.watch(token.digest);
     state.mcp.get(state.sessions.host(), token, ended, workspace).ok_or_else(|| {
-        let message = format!("requests of {ENDPOINTS} tokens and workspaces run; wait until one of them has ended.");
+        let message = format!(
+            "requests of {TOKEN_ENDPOINTS} workspaces of this token run, or of {ENDPOINTS} of all tokens; wait until one of them has ended."
+        );
         ApiError { message, ..ApiError::new(StatusCode::SERVICE_UNAVAILABLE, Code::Unavailable) }
     })
 }

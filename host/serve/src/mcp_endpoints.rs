@@ -13,6 +13,8 @@ use tokio_util::sync::CancellationToken;
 
 /// Limit of the endpoints. A further one closes the one that has been idle longest.
 pub(crate) const ENDPOINTS: usize = 32;
+/// Limit of the endpoints of one token. A further one closes the one of this token that has been idle longest.
+pub(crate) const TOKEN_ENDPOINTS: usize = 8;
 /// How often sessions are looked at that no client has used for long.
 const LOOK: Duration = Duration::from_secs(60);
 
@@ -70,9 +72,9 @@ impl McpEndpoints {
         let found = match known {
             Some(at) => open.remove(at),
             None => {
-                if open.len() >= ENDPOINTS {
-                    let idle = open.iter().position(|open| !open.is_busy())?;
-                    open.remove(idle);
+                let open_now = open.iter().map(|open| (open.token, open.is_busy())).collect::<Vec<_>>();
+                if let Some(closed) = room(&open_now, token)? {
+                    open.remove(closed);
                 }
                 TokenEndpoint::new(host, token, workspace, ended)
             }
@@ -102,5 +104,43 @@ impl McpEndpoints {
                 !open.ended.is_cancelled() && (open.is_busy() || open.endpoint.has_sessions())
             });
         }
+    }
+}
+
+/// Returns the endpoint to close before a new one of `token` opens; the inner value is `None` if there is room. `open` are the tokens of
+/// the open endpoints, the longest idle first, and whether requests run. Its own are closed first: a token that uses many workspaces
+/// ends no sessions of the others. `None` if requests of all run.
+fn room(open: &[(Digest, bool)], token: Digest) -> Option<Option<usize>> {
+    let has_own_room = open.iter().filter(|(owner, _)| *owner == token).count() < TOKEN_ENDPOINTS;
+    if has_own_room && open.len() < ENDPOINTS {
+        return Some(None);
+    }
+    let own = open.iter().position(|(owner, is_busy)| *owner == token && !is_busy);
+    let any = || open.iter().position(|(_, is_busy)| !is_busy).filter(|_| has_own_room);
+    own.or_else(any).map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn token_with_many_workspaces_closes_its_own() {
+        let [first, second] = [b"first", b"other"].map(|token| Digest::of(token));
+        let mut open = vec![(second, false)];
+        assert_eq!(room(&open, first), Some(None));
+        open.extend([(first, true); TOKEN_ENDPOINTS]);
+        assert_eq!(
+            (room(&open, first), room(&open, second)),
+            (None, Some(None)),
+            "its requests run, and others are idle"
+        );
+        open[3].1 = false;
+        assert_eq!(room(&open, first), Some(Some(3)));
+        let others = (0..ENDPOINTS).map(|number| (Digest::of(&number.to_le_bytes()), number != 5));
+        let mut full: Vec<_> = others.collect();
+        assert_eq!(room(&full, first), Some(Some(5)), "the limit of all");
+        full[5].1 = true;
+        assert_eq!(room(&full, first), None);
     }
 }

@@ -41,7 +41,7 @@ enum SocketEnd {
     Token,
     /// The server ends; the client can connect again.
     Restart,
-    /// All clients together have too many bytes that wait, and this one the most.
+    /// All clients together have too many bytes that wait, and this one the most of the token with the most.
     Unread,
 }
 
@@ -75,7 +75,7 @@ pub(crate) async fn serve(socket: WebSocket, state: &ServeState, token: &ClientT
     let (sent, mut received) = tokio::io::split(near);
     let (input, output) = tokio::io::split(far);
     let (mut sink, stream) = socket.split();
-    let bytes = state.unread.connect();
+    let bytes = state.unread.connect(token.digest);
     receiving.begin(Arc::clone(&bytes));
     let (over, ended) = (CancellationToken::new(), Mutex::new(SocketEnd::Restart));
     let seconds = |seconds: u32| Duration::from_secs(seconds.into());
@@ -204,6 +204,7 @@ async fn send(
 #[cfg(test)]
 mod tests {
     use futures_util::stream;
+    use patchbay_core::Digest;
     use patchbay_jsonrpc::TotalBytes;
 
     use super::*;
@@ -212,7 +213,7 @@ mod tests {
     #[tokio::test]
     async fn half_message_counts_until_it_is_whole() {
         let all = TotalBytes::new(100);
-        let connection = all.connect();
+        let connection = all.connect(Digest::of(b"token"));
         let receiving = ReceivingBytes::default();
         receiving.begin(Arc::clone(&connection));
         let pass = async |message: Message| {
