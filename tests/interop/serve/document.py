@@ -16,7 +16,13 @@ DOCUMENT = HERE.parents[2] / "docs/serve.md"
 SECONDS = 60
 EXAMPLE = "patchbay.example.org"
 # The blocks that only `make test-serve-all` runs: proxy.py and litestream.py.
-OTHERS = ["# Caddyfile", "# litestream.yml", "litestream replicate -config litestream.yml"]
+OTHERS = [
+    # Claude Code is not installed; serve_routes tests the address.
+    'claude mcp add --transport http patchbay "https://patchbay.example.org/mcp?workspace=app" --header "Authorization: Bearer $TOKEN"',
+    "# Caddyfile",
+    "# litestream.yml",
+    "litestream replicate -config litestream.yml",
+]
 
 
 class Page:
