@@ -73,7 +73,7 @@ impl McpEndpoints {
             Some(at) => open.remove(at),
             None => {
                 let open_now = open.iter().map(|open| (open.token, open.is_busy())).collect::<Vec<_>>();
-                if let Some(closed) = room(&open_now, token)? {
+                if let Some(closed) = room(&open_now, token.digest)? {
                     open.remove(closed);
                 }
                 TokenEndpoint::new(host, token, workspace, ended)
