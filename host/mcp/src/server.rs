@@ -27,7 +27,7 @@ pub use source::{ClientCall, OfferedTool, ServedError, ServedSession, SessionSou
 pub use stdio::{StdioServerError, serve_stdio};
 
 /// Limit in bytes of a message of a client: a line, or the body of an HTTP request.
-const MESSAGE_BYTES: usize = 4 << 20;
+pub const MESSAGE_BYTES: usize = 4 << 20;
 
 /// Limit of the requests of one connection that run at once.
 const REQUESTS_AT_ONCE: usize = 32;

@@ -11,11 +11,13 @@ use axum::{
 };
 use http_body_util::BodyExt as _;
 use patchbay_core::Code;
-use patchbay_mcp::server::McpEndpoint;
+use patchbay_mcp::server::{MESSAGE_BYTES, McpEndpoint};
 use patchbay_store::ClientToken;
+use serde::{Deserialize, de::IgnoredAny};
 
 use crate::{
     api::{ApiError, accepts_work, folder},
+    body,
     mcp_endpoints::{ENDPOINTS, TOKEN_ENDPOINTS},
     state::ServeState,
     workspaces,
@@ -29,26 +31,56 @@ pub(crate) async fn answer(
     Query(query): Query<BTreeMap<String, String>>,
     request: Request,
 ) -> Response<Body> {
-    let endpoint = match endpoint(&state, &token, query.get("workspace").map(String::as_str)) {
-        Ok(endpoint) => endpoint,
-        Err(error) => return error.into_response(),
-    };
-    let running = (request.method() == Method::POST).then(|| Arc::clone(&state.mcp.running));
-    endpoint.answer(request).await.map(|body| {
-        // The closure keeps both until the body is dropped.
-        let keep = move |error: Infallible| {
-            let _ = (&endpoint, &running);
-            error
-        };
-        Body::new(body.map_err(keep))
-    })
+    let workspace = query.get("workspace").map(String::as_str);
+    handle(&state, &token, workspace, request).await.unwrap_or_else(ApiError::into_response)
 }
 
-fn endpoint(state: &ServeState, token: &ClientToken, named: Option<&str>) -> Result<Arc<McpEndpoint>, ApiError> {
+async fn handle(
+    state: &ServeState,
+    token: &ClientToken,
+    workspace: Option<&str>,
+    request: Request,
+) -> Result<Response<Body>, ApiError> {
     if !token.may.lines {
         return Err(ApiError::forbidden("lines"));
     }
-    accepts_work(state)?;
+    let (head, body) = request.into_parts();
+    let is_message = head.method == Method::POST;
+    // Read before anything is kept busy: a body that does not end holds up no drain, and keeps no endpoint.
+    let (body, waiting) = if is_message {
+        let (body, waiting) = body::read(body, MESSAGE_BYTES, &state.unread.connect(token.digest)).await?;
+        if is_request(&body) {
+            accepts_work(state)?;
+        }
+        (Body::from(body), Some(waiting))
+    } else {
+        (Body::empty(), None)
+    };
+    let running = is_message.then(|| Arc::clone(&state.mcp.running));
+    let endpoint = endpoint(state, token, workspace)?;
+    let answer = endpoint.answer(Request::from_parts(head, body)).await;
+    Ok(answer.map(|body| {
+        // The closure keeps them until the body is dropped.
+        let keep = move |error: Infallible| {
+            let _ = (&endpoint, &running, &waiting);
+            error
+        };
+        Body::new(body.map_err(keep))
+    }))
+}
+
+/// Returns whether a message begins new work: it is neither a notification, such as `notifications/cancelled`, nor a response.
+fn is_request(message: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Envelope {
+        id: Option<IgnoredAny>,
+        method: Option<IgnoredAny>,
+    }
+    let envelope = serde_json::from_slice::<Envelope>(message).ok();
+    envelope.is_none_or(|envelope| envelope.id.is_some() && envelope.method.is_some())
+}
+
+fn endpoint(state: &ServeState, token: &ClientToken, named: Option<&str>) -> Result<Arc<McpEndpoint>, ApiError> {
     let workspace = match (named, &*state.workspaces) {
         (Some(named), _) => folder(state, named)?,
         (None, [only]) => folder(state, &only.to_string_lossy())?,
@@ -66,4 +98,22 @@ fn endpoint(state: &ServeState, token: &ClientToken, named: Option<&str>) -> Res
         );
         ApiError { message, ..ApiError::new(StatusCode::SERVICE_UNAVAILABLE, Code::Unavailable) }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_that_begin_no_work_are_known() {
+        for (message, expected) in [
+            (r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {}}"#, true),
+            (r#"{"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}"#, false),
+            (r#"{"jsonrpc": "2.0", "id": "a", "result": {}}"#, false),
+            ("no JSON", true),
+            ("[{}, {}]", true),
+        ] {
+            assert_eq!(is_request(message.as_bytes()), expected, "{message}");
+        }
+    }
 }

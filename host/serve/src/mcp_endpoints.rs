@@ -23,7 +23,7 @@ const LOOK: Duration = Duration::from_secs(60);
 pub(crate) struct McpEndpoints {
     /// The last used one is at the end.
     open: Mutex<Vec<TokenEndpoint>>,
-    /// Shared with each message of a client that has no complete answer.
+    /// Shared with each whole message of a client that has no complete answer.
     pub(crate) running: Arc<()>,
 }
 
@@ -51,9 +51,9 @@ impl TokenEndpoint {
         Self { token: token.digest, workspace, endpoint, stop, ended }
     }
 
-    /// Returns whether one of its requests runs.
+    /// Returns whether one of its requests runs, or a call whose client has left.
     fn is_busy(&self) -> bool {
-        Arc::strong_count(&self.endpoint) > 1
+        Arc::strong_count(&self.endpoint) > 1 || self.endpoint.is_calling()
     }
 }
 
@@ -84,9 +84,9 @@ impl McpEndpoints {
         Some(endpoint)
     }
 
-    /// Returns whether a message of a client has no complete answer.
+    /// Returns whether a message of a client has no complete answer, or a call runs whose client has left.
     pub(crate) fn is_busy(&self) -> bool {
-        Arc::strong_count(&self.running) > 1
+        Arc::strong_count(&self.running) > 1 || self.open.lock().iter().any(|open| open.endpoint.is_calling())
     }
 
     /// Ends all sessions and streams.

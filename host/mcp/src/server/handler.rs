@@ -105,6 +105,7 @@ impl ServerHandler for ToolServer {
         let session = self.session(&request).await?;
         let _running =
             session.begin_call().map_err(|message| ErrorData::new(ErrorCode::INTERNAL_ERROR, message, None))?;
+        let _counted = self.sessions.as_ref().map(|sessions| sessions.begin_call());
         let (sink, notifications) = progress::notifications(&request.peer, request.meta.get_progress_token());
         let input = Value::Object(call.arguments.unwrap_or_default());
         let call = ClientCall { asker: asker(&request), tool: &call.name, input, progress: sink };

@@ -25,6 +25,8 @@ pub(super) const IDLE: Duration = Duration::from_secs(30 * 60);
 pub(crate) struct ClientSessions {
     source: Arc<dyn SessionSource>,
     clients: Mutex<BTreeMap<Asker, ClientSession>>,
+    /// Shared with each running call, also of the sessions of connections.
+    calls: Arc<()>,
 }
 
 struct ClientSession {
@@ -41,12 +43,22 @@ impl ClientSession {
 
 impl ClientSessions {
     pub(super) fn new(source: Arc<dyn SessionSource>) -> Arc<Self> {
-        Arc::new(Self { source, clients: Mutex::default() })
+        Arc::new(Self { source, clients: Mutex::default(), calls: Arc::default() })
     }
 
     /// Returns the source that opens sessions.
     pub(crate) fn source(&self) -> &dyn SessionSource {
         &*self.source
+    }
+
+    /// Counts a call until the returned value is dropped.
+    pub(crate) fn begin_call(&self) -> Arc<()> {
+        Arc::clone(&self.calls)
+    }
+
+    /// Returns whether a call runs.
+    pub(super) fn is_calling(&self) -> bool {
+        Arc::strong_count(&self.calls) > 1
     }
 
     /// Returns the session of a client; opens it if there is none. If there are too many, ends the one that has been idle longest.

@@ -78,6 +78,11 @@ impl McpEndpoint {
         self.sessions.is_any() || self.connections.sessions.try_read().ok().is_none_or(|open| !open.is_empty())
     }
 
+    /// Returns whether a call runs. It goes on without its client if the connection was cut.
+    pub fn is_calling(&self) -> bool {
+        self.sessions.is_calling()
+    }
+
     /// Answers a request whose head was checked.
     pub async fn answer<B>(&self, request: Request<B>) -> HttpReply
     where
@@ -198,9 +203,11 @@ pub(super) fn text(status: StatusCode, media_type: &'static str, text: String) -
 #[cfg(test)]
 mod tests {
     use futures_util::future::BoxFuture;
+    use patchbay_sandbox::Content;
+    use tokio::sync::Notify;
 
     use super::{
-        super::super::{ServedError, ServedSession},
+        super::super::{ClientCall, OfferedTool, ServedError, ServedSession},
         *,
     };
 
@@ -224,5 +231,69 @@ mod tests {
         assert_eq!(begins(Some(&id)), Err(NoSuchSession), "`rmcp` has it, but it has no place");
         assert!(endpoint.has_room(Arc::clone(&id)).await);
         assert_eq!((begins(Some(&id)), begins(None)), (Ok(true), Ok(false)));
+    }
+
+    /// A session whose calls end when they are told to.
+    #[derive(Clone, Default)]
+    struct Waits(Arc<Notify>);
+
+    impl SessionSource for Waits {
+        fn open(&self) -> BoxFuture<'_, Result<Arc<dyn ServedSession>, ServedError>> {
+            Box::pin(async { Ok(Arc::new(self.clone()) as Arc<dyn ServedSession>) })
+        }
+    }
+
+    impl ServedSession for Waits {
+        fn tools(&self) -> BoxFuture<'_, Vec<OfferedTool>> {
+            Box::pin(async { Vec::new() })
+        }
+
+        fn call<'a>(&'a self, _: ClientCall<'a>) -> BoxFuture<'a, Result<Vec<Content>, ServedError>> {
+            Box::pin(async {
+                self.0.notified().await;
+                Ok(Vec::new())
+            })
+        }
+
+        fn workspace(&self) -> &str {
+            "/"
+        }
+    }
+
+    #[tokio::test]
+    async fn call_counts_until_it_ends_also_without_its_client() {
+        let waits = Waits::default();
+        let endpoint = McpEndpoint::new(Arc::new(waits.clone()), CancellationToken::new());
+        let post = async |session: Option<&str>, message: serde_json::Value| {
+            let request = Request::post("/mcp")
+                .header(header::HOST, "localhost")
+                .header(header::ACCEPT, "application/json, text/event-stream")
+                .header(header::CONTENT_TYPE, "application/json");
+            let request = session.into_iter().fold(request, |request, id| request.header(SESSION_HEADER, id));
+            endpoint.answer(request.body(Full::new(Bytes::from(message.to_string()))).unwrap()).await
+        };
+        let until = async |calling: bool| {
+            let waiting = async {
+                while endpoint.is_calling() != calling {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+            };
+            tokio::time::timeout(Duration::from_secs(60), waiting).await.unwrap();
+        };
+        let client = json!({"name": "test", "version": "1"});
+        let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client});
+        let begun = post(None, json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})).await;
+        let id = begun.headers().get(SESSION_HEADER).map(|id| id.to_str().unwrap().to_owned());
+        let Some(id) = id else { panic!("{:?}", begun.into_body().collect().await.unwrap().to_bytes()) };
+        post(Some(&id), json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+        assert!(!endpoint.is_calling());
+        let params = json!({"name": "any__tool", "arguments": {}});
+        let cut = post(Some(&id), json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params})).await;
+        until(true).await;
+        drop(cut);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert!(endpoint.is_calling(), "the client left, and the call runs");
+        waits.0.notify_one();
+        until(false).await;
     }
 }
