@@ -284,6 +284,35 @@ fn changed_entry_needs_a_new_allowance_and_new_answers() {
 }
 
 #[test]
+fn synced_package_from_elsewhere_has_no_allowances() {
+    let (package, other) = (Package::allowed(&["--env", "SERVER_TOKEN"]), Package::new());
+    // Only the place differs: the entry is the same.
+    other.write("1.0.2", &json!({"run": entry("plain")}));
+    let patchbay = &package.patchbay;
+    package.runs();
+    succeed(&other.patchbay, &["add", "tools", "--yes"]);
+    let exported = other.patchbay.folder().join("exported");
+    succeed(&other.patchbay, &["export", exported.to_str().unwrap()]);
+    let list = exported.join("packages.lock");
+    let sync = ["sync", list.to_str().unwrap(), "--from", exported.to_str().unwrap(), "--yes"];
+    let synced = succeed(patchbay, &sync);
+    let [new, old] = [&other, &package].map(|it| it.patchbay.workspace().join("tools").display().to_string());
+    let line = format!("  comes from elsewhere now: {new}, before: {old}; its grants and allowed servers end\n");
+    assert!(synced.contains(&line), "{synced}");
+    assert_eq!(package.is_off(), [] as [&str; 0]);
+
+    // The next version from the same place keeps its allowance.
+    package.allow(&[]);
+    other.write("1.0.3", &json!({"run": entry("plain")}));
+    succeed(&other.patchbay, &["update", "--yes", "--to", "1.0.3"]);
+    fs::remove_dir_all(&exported).unwrap();
+    succeed(&other.patchbay, &["export", exported.to_str().unwrap()]);
+    assert!(succeed(patchbay, &sync).contains(&format!("  from: {new}\n")));
+    let (said, notices) = package.line(ECHO);
+    assert!(said.contains("echo: hi"), "{said}, {notices:?}");
+}
+
+#[test]
 fn names_and_settings_of_servers_are_checked() {
     let package = Package::new();
     let patchbay = &package.patchbay;

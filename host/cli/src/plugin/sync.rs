@@ -42,7 +42,7 @@ pub(super) async fn run(sync: &PluginSync) -> Result<ExitCode, CliError> {
         return Ok(ExitCode::SUCCESS);
     }
     let (mut asks, mut lower) = (Vec::new(), Vec::new());
-    for SyncStep { package, report, diff, .. } in plan.steps() {
+    for SyncStep { package, report, diff, replaces, .. } in plan.steps() {
         let signer = fetching.judge(&parse_address(&package.found)?, package.signer, &report.asks())?;
         let mut lines = diff.as_ref().map_or_else(|| report.lines(), |diff| diff.lines(false));
         if let Some(diff) = diff {
@@ -51,7 +51,14 @@ pub(super) async fn run(sync: &PluginSync) -> Result<ExitCode, CliError> {
         }
         let installed = held.lock().package(package.name.as_str());
         lines.extend(installed.map(|installed| format!("installed here on {}", installed.updated)));
-        lines.push(format!("from: {}", text::clean_line(&package.from)));
+        let from = text::clean_line(&package.from);
+        lines.push(match replaces {
+            Some(before) => format!(
+                "comes from elsewhere now: {from}, before: {}; its grants and allowed servers end",
+                text::clean_line(before)
+            ),
+            None => format!("from: {from}"),
+        });
         let verb = if installed.is_some() { "Update" } else { "Add" };
         say!("{verb} package '{}':", package.name);
         lines.iter().chain([&signer]).for_each(|line| say!("  {line}"));

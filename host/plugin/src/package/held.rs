@@ -106,11 +106,17 @@ impl Packages {
 impl Packages {
     /// Removes the allowances for servers that no installed package has: they would keep their names from others.
     async fn forget_gone_servers(&self, lock: &PackagesLock) -> Result<(), PackageError> {
-        for ServerAllowance { package, server, .. } in self.store.server_allowances().await? {
+        self.forget_servers(|ServerAllowance { package, server, .. }| {
             let installed = lock.package(package.as_str());
-            if !installed.is_some_and(|installed| installed.servers.iter().any(|locked| locked.name == server)) {
-                self.store.deny_server(package, server).await?;
-            }
+            !installed.is_some_and(|installed| installed.servers.iter().any(|locked| locked.name == *server))
+        })
+        .await
+    }
+
+    /// Removes the allowances that `is_ended` returns `true` for.
+    pub(super) async fn forget_servers(&self, is_ended: impl Fn(&ServerAllowance) -> bool) -> Result<(), PackageError> {
+        for allowance in self.store.server_allowances().await?.into_iter().filter(is_ended) {
+            self.store.deny_server(allowance.package, allowance.server).await?;
         }
         Ok(())
     }

@@ -31,6 +31,9 @@ pub struct SyncStep {
     pub report: PackageReport,
     /// The changes from the installed version; `None` if the package is not installed.
     pub diff: Option<PackageDiff>,
+    /// Where the installed package of this name comes from, if the new one comes from elsewhere and no pinned signer vouches for it.
+    /// Its grants and allowances end, because they were given to another publisher.
+    pub replaces: Option<String>,
     staged: StagedPackage,
 }
 
@@ -69,7 +72,11 @@ impl SyncPlan {
                 None => None,
             };
             let package = new_entry(held, package, &report, staged.signer())?;
-            steps.push(SyncStep { package, report, diff, staged });
+            let is_other = |before: &&LockedPackage| {
+                before.from != package.from && (before.signer.is_none() || before.signer != package.signer)
+            };
+            let replaces = before.filter(is_other).map(|before| before.from.clone());
+            steps.push(SyncStep { package, report, diff, replaces, staged });
         }
         let extra =
             held.lock().packages().iter().filter(|package| exact && target.package(package.name.as_str()).is_none());
@@ -101,11 +108,16 @@ impl SyncPlan {
             let grants = grants_of_removed(held.packages(), &package).await?;
             held.commit("sync", &name, held.lock().without(name.as_str()), None, grants).await?;
         }
-        for SyncStep { mut package, staged, .. } in self.steps {
+        for SyncStep { mut package, staged, replaces, .. } in self.steps {
             let grants = match held.lock().package(package.name.as_str()) {
                 None => {
                     package.order = held.lock().next_order();
                     Vec::new()
+                }
+                Some(before) if replaces.is_some() => {
+                    // Before the new files are there: they must not be used with the old decisions, not even after a crash.
+                    held.packages().forget_servers(|allowance| allowance.package == before.name).await?;
+                    grants_of_removed(held.packages(), before).await?
                 }
                 Some(before) => moved_grants(held.packages(), before, &package).await?,
             };

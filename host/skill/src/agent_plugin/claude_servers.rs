@@ -11,7 +11,7 @@ use super::{
     claude::{CLAUDE_MANIFEST, place},
     json::{self, Fields, MANIFEST_BYTES, kind, reason},
     manifest::SpecVersion,
-    servers::{PackageServer, SERVERS, ServerRefusal, ServerTransport, ServerVariables, server, transport},
+    servers::{PackageServer, SERVERS, ServerForm, ServerRefusal, ServerTransport, ServerVariables, server, transport},
 };
 use crate::{Problem, files};
 
@@ -54,7 +54,7 @@ pub(super) fn read_servers(opened: &Dir, declared: Option<Value>) -> (Vec<Packag
     }
     for (name, (place, entry)) in entries {
         let mut left = Vec::new();
-        match server(&place, &name, entry, |entry| rewritten(entry, &mut left)) {
+        match server(&place, ServerForm::Claude, &name, entry, |entry| rewritten(entry, &mut left)) {
             Ok(server) => servers.push(server),
             Err(problem) => problems.push(problem),
         }
@@ -101,8 +101,9 @@ fn rewritten(entry: Value, left: &mut Vec<String>) -> Result<(ServerTransport, S
     let mut entry = Map::from_iter([("type".to_owned(), Value::from(kind))]);
     for key in used {
         if let Some(value) = fields.take(key) {
-            // The user agrees to a fixed address.
-            let value = replaced(value, *key == "url", &mut variables)?;
+            // The user agrees to a fixed address and program, and paths are judged here, before anything is expanded.
+            let fixed = matches!(*key, "url" | "command" | "cwd").then_some(*key);
+            let value = replaced(value, fixed, &mut variables)?;
             entry.insert((*key).to_owned(), value);
         }
     }
@@ -124,28 +125,30 @@ fn rewritten(entry: Value, left: &mut Vec<String>) -> Result<(ServerTransport, S
 }
 
 /// Replaces the placeholders in all strings of a value.
-fn replaced(value: Value, is_fixed: bool, variables: &mut ServerVariables) -> Result<Value, ServerRefusal> {
+fn replaced(value: Value, fixed: Option<&str>, variables: &mut ServerVariables) -> Result<Value, ServerRefusal> {
     Ok(match value {
-        Value::String(text) => placeholders(&text, is_fixed, variables)?.into(),
+        Value::String(text) => placeholders(&text, fixed, variables)?.into(),
         Value::Array(values) => {
-            let values = values.into_iter().map(|value| replaced(value, is_fixed, variables));
+            let values = values.into_iter().map(|value| replaced(value, fixed, variables));
             values.collect::<Result<Vec<_>, _>>()?.into()
         }
         Value::Object(fields) => {
-            let fields = fields.into_iter().map(|(key, value)| Ok((key, replaced(value, is_fixed, variables)?)));
+            let fields = fields.into_iter().map(|(key, value)| Ok((key, replaced(value, fixed, variables)?)));
             fields.collect::<Result<Map<_, _>, ServerRefusal>>()?.into()
         }
         other => other,
     })
 }
 
-/// Replaces the names of Claude Code's folders by ours, and notes all other variables with their defaults. In a text that is fixed,
+/// Replaces the names of Claude Code's folders by ours, and notes all other variables with their defaults. In a field that is `fixed`,
 /// a variable becomes its default.
-fn placeholders(text: &str, is_fixed: bool, variables: &mut ServerVariables) -> Result<String, ServerRefusal> {
+fn placeholders(text: &str, fixed: Option<&str>, variables: &mut ServerVariables) -> Result<String, ServerRefusal> {
     let (mut written, mut rest) = (String::new(), text);
     while let Some((before, inner)) = rest.split_once("${") {
         written.push_str(before);
-        let (expression, after) = inner.split_once('}').unwrap_or((inner, ""));
+        let Some((expression, after)) = inner.split_once('}') else {
+            return Ok(written + "${" + inner);
+        };
         let (name, default) = match expression.split_once(":-") {
             Some((name, default)) => (name, Some(default)),
             None => (expression, None),
@@ -164,13 +167,15 @@ fn placeholders(text: &str, is_fixed: bool, variables: &mut ServerVariables) -> 
                 written.push_str("${");
                 rest = inner;
             }
-            _ if is_fixed => written.push_str(default.ok_or_else(|| {
-                ServerRefusal::Invalid(format!("its url depends on the variable '{}'", text::excerpt(name, 80)))
-            })?),
-            _ => {
-                variables.entry(name.to_owned()).or_insert_with(|| default.map(str::to_owned));
-                written.push_str(&format!("${{{name}}}"));
-            }
+            _ => match fixed {
+                Some(field) => written.push_str(default.ok_or_else(|| {
+                    ServerRefusal::Invalid(format!("its {field} depends on the variable '{}'", text::excerpt(name, 80)))
+                })?),
+                None => {
+                    variables.entry(name.to_owned()).or_insert_with(|| default.map(str::to_owned));
+                    written.push_str(&format!("${{{name}}}"));
+                }
+            },
         }
     }
     Ok(written + rest)

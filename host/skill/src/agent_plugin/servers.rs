@@ -31,7 +31,8 @@ pub struct PackageServer {
     /// ServerVariables of the user's environment by name, each with its default. `${NAME}` in arguments, values of `env` and headers
     /// stands for one of them, and is replaced only if the user allows that variable. Only Claude Code's form has them.
     pub variables: BTreeMap<String, Option<String>>,
-    /// The digest of the entry. It changes with any of its fields, but not with their order or the white space.
+    /// The digest of the entry and its form, because the forms read the same entry differently. It changes with any of its fields, but
+    /// not with their order or the white space.
     pub digest: Digest,
 }
 
@@ -73,8 +74,27 @@ impl PackageServer {
 
     /// Whether this is the entry that [`PackageServer::own_entry`] returns, for `mcp.json` or for Claude Code.
     pub fn is_own(&self) -> bool {
-        let own = |root| Digest::of(canonical(&Self::own_entry(root)).as_bytes());
-        ["${PLUGIN_ROOT}", "${CLAUDE_PLUGIN_ROOT}"].into_iter().any(|root| own(root) == self.digest)
+        let own = |root| [ServerForm::McpJson, ServerForm::Claude].map(|form| form.digest(&Self::own_entry(root)));
+        ["${PLUGIN_ROOT}", "${CLAUDE_PLUGIN_ROOT}"].into_iter().any(|root| own(root).contains(&self.digest))
+    }
+}
+
+/// The form of an entry.
+#[derive(Clone, Copy)]
+pub(super) enum ServerForm {
+    McpJson,
+    Claude,
+}
+
+impl ServerForm {
+    /// Returns the digest of an entry. An equal entry of the other form has another one: Claude Code's form replaces variables that
+    /// `mcp.json` leaves as they are.
+    fn digest(self, entry: &Value) -> Digest {
+        let form = match self {
+            Self::McpJson => "",
+            Self::Claude => "claude ",
+        };
+        Digest::of(format!("{form}{}", canonical(entry)).as_bytes())
     }
 }
 
@@ -114,7 +134,7 @@ pub fn parse_servers(bytes: &[u8], spec: SpecVersion) -> Result<(Vec<PackageServ
     })?;
     for (name, entry) in entries {
         let read = |entry| transport(entry, spec).map(|transport| (transport, ServerVariables::new()));
-        match server("mcp.json", &name, entry, read) {
+        match server("mcp.json", ServerForm::McpJson, &name, entry, read) {
             Ok(server) => servers.push(server),
             Err(problem) => problems.push(problem),
         }
@@ -125,6 +145,7 @@ pub fn parse_servers(bytes: &[u8], spec: SpecVersion) -> Result<(Vec<PackageServ
 /// Makes a server of the entry `name` in `file`, which `read` reads.
 pub(super) fn server(
     file: &str,
+    form: ServerForm,
     name: &str,
     entry: Value,
     read: impl FnOnce(Value) -> Result<(ServerTransport, ServerVariables), ServerRefusal>,
@@ -132,7 +153,7 @@ pub(super) fn server(
     let problem = |code, why: &str| {
         Problem::new(code, format!("{file}: server '{}' is left out: {why}.", text::excerpt(name, 80)))
     };
-    let digest = Digest::of(canonical(&entry).as_bytes());
+    let digest = form.digest(&entry);
     if name.is_empty() || text::clean_line(name) != name || name.chars().count() > NAME_CHARS {
         let why = format!("its name must have 1 to {NAME_CHARS} visible characters");
         return Err(problem(Code::PackageServerInvalid, &why));

@@ -169,6 +169,41 @@ fn servers_are_rewritten_as_entries_of_mcp_json() {
     assert_ne!(one, digest(r#"{"command": "x", "env": {"A": "${A:-2}"}}"#));
 }
 
+/// Each form reads '${TOKEN}' differently, so an allowance for one does not hold for the other.
+#[test]
+fn digest_of_an_entry_covers_its_form() {
+    let servers = json!({"s": {"type": "stdio", "command": "x", "args": ["${TOKEN}"]}});
+    let standard = Package::new(&manifest("p")).servers(&servers).read().unwrap();
+    let claude = with_servers(&servers);
+    assert!(standard.servers[0].variables.is_empty() && !claude.servers[0].variables.is_empty());
+    assert_ne!(standard.servers[0].digest, claude.servers[0].digest);
+}
+
+#[test]
+fn folder_and_program_are_fixed_before_they_are_judged() {
+    let plugin = with_servers(&json!({
+        "out": {"command": "x", "cwd": "${CLAUDE_PLUGIN_DATA}/${UP:-../../..}"},
+        "unset": {"command": "x", "cwd": "./${FOLDER}"},
+        "program": {"command": "${SHELL_PROGRAM:-/bin/sh}"},
+        "bare": {"command": "${SHELL_PROGRAM}"},
+        "below": {"command": "${RUNNER:-node}", "cwd": "${CLAUDE_PLUGIN_ROOT}/${FOLDER:-src}", "args": ["${B", "x"]},
+    }));
+    let left_out = notes(&plugin);
+    for (name, why) in [
+        ("out", "cwd '${PLUGIN_DATA}/../../..' leads out of the package"),
+        ("unset", "its cwd depends on the variable 'FOLDER'"),
+        ("program", "command '/bin/sh' is neither a program name"),
+        ("bare", "its command depends on the variable 'SHELL_PROGRAM'"),
+    ] {
+        let start = format!(".mcp.json: server '{name}' is left out: {why}");
+        assert!(left_out.iter().any(|(_, note)| note.starts_with(&start)), "{name}: {left_out:?}");
+    }
+    let [below] = &plugin.servers[..] else { panic!("{:?}", plugin.servers) };
+    let ServerTransport::Stdio { command, cwd, args, .. } = &below.transport else { panic!() };
+    assert_eq!((&**command, cwd.as_deref(), &*args[0]), ("node", Some("${PLUGIN_ROOT}/src"), "${B"));
+    assert!(below.variables.is_empty());
+}
+
 #[test]
 fn bad_server_costs_itself() {
     let servers = json!({
@@ -218,9 +253,8 @@ fn bad_server_costs_itself() {
     ] {
         assert_eq!(left_out(name), (code, why));
     }
-    for name in ["absolute", "home"] {
-        assert!(left_out(name).1.contains("is neither a program name nor a path that begins with './'"), "{name}");
-    }
+    assert!(left_out("absolute").1.contains("is neither a program name nor a path that begins with './'"));
+    assert_eq!(left_out("home").1, "its command depends on the variable 'HOME'.");
     for field in ["headersHelper", "timeout"] {
         let note = format!(".mcp.json: '{field}' of server 'good' is not used.");
         assert!(notes(&plugin).contains(&(Code::PackagePartUnused, &note)), "{:?}", plugin.notes);
