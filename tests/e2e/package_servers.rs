@@ -114,6 +114,41 @@ impl Package {
     }
 }
 
+/// A client of ACP that answers each question with 'always'.
+struct Asker<'a> {
+    patchbay: &'a Patchbay,
+    peer: Peer,
+    id: i64,
+}
+
+impl<'a> Asker<'a> {
+    fn new(package: &'a Package) -> Self {
+        Self { patchbay: &package.patchbay, peer: Peer::initialized(&package.patchbay), id: 0 }
+    }
+
+    /// Calls a tool that writes in a new session, and returns how many questions were asked.
+    fn questions(&mut self) -> usize {
+        let Self { patchbay, peer, id } = self;
+        *id += 2;
+        let made = peer.call(*id, "session/new", json!({"cwd": patchbay.workspace(), "mcpServers": []}));
+        let session = made["result"]["sessionId"].as_str().unwrap().to_owned();
+        peer.take();
+        peer.request(*id + 1, "session/prompt", prompt(&session, WRITE));
+        let mut asked = 0;
+        loop {
+            let message = peer.next_message();
+            if message["method"] == "session/request_permission" {
+                asked += 1;
+                peer.respond(&message, json!({"outcome": {"outcome": "selected", "optionId": "always"}}));
+            } else if message["id"] == *id + 1 {
+                let said = said(&peer.take());
+                assert!(said.contains("write.it: hi"), "{said}");
+                return asked;
+            }
+        }
+    }
+}
+
 /// An entry that starts the package's own program, which behaves like `mode`.
 fn entry(mode: &str) -> Value {
     json!({"type": "stdio", "command": "./bin/run", "args": [mode], "env": {"DATA": "${PLUGIN_DATA}/x"}})
@@ -241,28 +276,8 @@ fn changed_package_is_not_started() {
 #[test]
 fn changed_entry_needs_a_new_allowance_and_new_answers() {
     let package = Package::allowed(&[]);
-    let mut peer = Peer::initialized(&package.patchbay);
-    let mut id = 0;
-    // Returns how many questions the call asked; the first is answered with 'always'.
-    let mut questions = || {
-        id += 2;
-        let made = peer.call(id, "session/new", json!({"cwd": package.patchbay.workspace(), "mcpServers": []}));
-        let session = made["result"]["sessionId"].as_str().unwrap().to_owned();
-        peer.take();
-        peer.request(id + 1, "session/prompt", prompt(&session, WRITE));
-        let mut asked = 0;
-        loop {
-            let message = peer.next_message();
-            if message["method"] == "session/request_permission" {
-                asked += 1;
-                peer.respond(&message, json!({"outcome": {"outcome": "selected", "optionId": "always"}}));
-            } else if message["id"] == id + 1 {
-                let said = said(&peer.take());
-                assert!(said.contains("write.it: hi"), "{said}");
-                return asked;
-            }
-        }
-    };
+    let mut asker = Asker::new(&package);
+    let mut questions = || asker.questions();
     assert_eq!([questions(), questions()], [1, 0]);
     // The same entry in another version: the answer still holds.
     package.write("1.1.0", &json!({"run": entry("plain")}));
@@ -281,6 +296,21 @@ fn changed_entry_needs_a_new_allowance_and_new_answers() {
     assert_eq!((&listed[0]["state"], &listed[0]["name"]), (&json!("changed"), &json!("run")));
     package.allow(&[]);
     assert_eq!([questions(), questions()], [1, 0]);
+}
+
+#[test]
+fn stored_answers_end_with_the_allowance() {
+    let package = Package::allowed(&[]);
+    let mut asker = Asker::new(&package);
+    assert_eq!([asker.questions(), asker.questions()], [1, 0]);
+    succeed(&package.patchbay, &["deny", "tools", "run"]);
+    package.allow(&[]);
+    assert_eq!([asker.questions(), asker.questions()], [1, 0]);
+    // A package of this name with the same entry, perhaps from a stranger.
+    succeed(&package.patchbay, &["remove", "tools"]);
+    succeed(&package.patchbay, &["add", "tools", "--yes"]);
+    package.allow(&[]);
+    assert_eq!(asker.questions(), 1);
 }
 
 #[test]

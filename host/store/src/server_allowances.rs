@@ -1,8 +1,9 @@
 //! The MCP servers of packages that the operator has allowed. `plugin allow` and `plugin deny` write them; sessions read them for
-//! each turn and each call. Commands that change packages remove those for servers that are gone.
+//! each turn and each call. Commands that change packages remove those for servers that are gone. The stored answers about a
+//! server's tools end with its allowance.
 
 use patchbay_core::{Digest, Name, PackageName};
-use rusqlite::{OptionalExtension as _, Row, params};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use crate::{Store, StoreError};
 
@@ -43,8 +44,8 @@ impl Store {
         })
     }
 
-    /// Stores an allowance in place of an earlier one for the same server. If another server has the name, nothing changes and that
-    /// server's allowance is returned.
+    /// Stores an allowance in place of an earlier one for the same server. Stored answers are kept only if the earlier one has the same
+    /// name and entry. If another server has the name, nothing changes and that server's allowance is returned.
     ///
     /// # Errors
     /// The database could not be read or written.
@@ -61,6 +62,11 @@ impl Store {
                 if let Some(owner) = owner.optional()? {
                     return owner.map(Some);
                 }
+                let before = allowed(connection, &package, &server)?;
+                if before.as_ref() != Some(&(name.to_string(), digest.to_string())) {
+                    forget_answers(connection, name.as_str())?;
+                    before.map_or(Ok(()), |(before, _)| forget_answers(connection, &before))?;
+                }
                 let (env, credential) = (env.join(" "), credential.as_ref().map(Name::as_str));
                 // It replaces the row of the name, and the row of the server.
                 connection.execute(
@@ -74,18 +80,41 @@ impl Store {
             .await
     }
 
-    /// Removes the allowance of a server. Returns whether it existed.
+    /// Removes the allowance of a server, and the stored answers about its tools. Returns whether it existed.
     ///
     /// # Errors
     /// The database could not be read or written.
     pub async fn deny_server(&self, package: PackageName, server: String) -> Result<bool, StoreError> {
         self.database
             .decide(move |connection| {
-                let delete = "DELETE FROM server_allowances WHERE package = ? AND server = ?";
-                Ok(connection.execute(delete, params![package.as_str(), server])? > 0)
+                let Some((name, _)) = allowed(connection, &package, &server)? else { return Ok(false) };
+                forget_answers(connection, &name)?;
+                connection.execute("DELETE FROM server_allowances WHERE name = ?", [name])?;
+                Ok(true)
             })
             .await
     }
+}
+
+/// Returns the name and the entry's digest of a server's allowance.
+fn allowed(
+    connection: &Connection,
+    package: &PackageName,
+    server: &str,
+) -> Result<Option<(String, String)>, rusqlite::Error> {
+    let query = "SELECT name, digest FROM server_allowances WHERE package = ? AND server = ?";
+    connection.query_row(query, params![package.as_str(), server], |row| Ok((row.get(0)?, row.get(1)?))).optional()
+}
+
+/// Deletes the stored answers about the tools of the server `name`. Answers about a server whose name merely begins the same can
+/// end, too: a long tool name is cut, so its server cannot be told for certain.
+fn forget_answers(connection: &Connection, name: &str) -> Result<(), rusqlite::Error> {
+    // The first characters of a cut name, before its hash.
+    const KEPT: usize = Name::MAX_LEN - 8;
+    let prefix: String = format!("mcp__{name}__").chars().take(KEPT).collect();
+    let delete = "DELETE FROM grants WHERE root = 'mcp' AND substr(skill, 1, length(?1)) = ?1";
+    connection.execute(delete, [prefix])?;
+    Ok(())
 }
 
 fn allowance_of(row: &Row<'_>) -> Result<ServerAllowance, StoreError> {
@@ -104,6 +133,57 @@ fn allowance_of(row: &Row<'_>) -> Result<ServerAllowance, StoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::GrantRow;
+
+    #[tokio::test]
+    async fn stored_answers_end_with_the_allowance() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        let long = "a-name-that-leaves-little-room-for-the-names-of-tools";
+        let allowance = |name: &str, digest: &[u8]| ServerAllowance {
+            name: name.parse().unwrap(),
+            package: "tools".parse().unwrap(),
+            server: "docs".to_owned(),
+            digest: Digest::of(digest),
+            env: Vec::new(),
+            credential: None,
+        };
+        let answer = |root: &str, tool: &str| GrantRow {
+            root: root.to_owned(),
+            workspace: String::new(),
+            skill: tool.to_owned(),
+            capability: "call".to_owned(),
+            place: "/w".to_owned(),
+            skill_digest: Digest::of(b"declaration").to_string(),
+        };
+        // The last one is cut, and ends in a hash.
+        let cut = format!("{}01234567", &format!("mcp__{long}__search")[..Name::MAX_LEN - 8]);
+        let others = [answer("client", "mcp__docs__read"), answer("mcp", "mcp__docs2__read")];
+        let ended = [answer("mcp", "mcp__docs__read"), answer("mcp", "mcp__docs__write")];
+        let answered = async |more: &[GrantRow]| {
+            for grant in others.iter().chain(more) {
+                store.add_grant(grant.clone(), String::new()).await.unwrap();
+            }
+        };
+        let are_kept = async || store.grants().await.unwrap().len() > others.len();
+        let deny = async || store.deny_server("tools".parse().unwrap(), "docs".to_owned()).await.unwrap();
+        // Answers that are left over from before an allowance do not hold for it.
+        answered(&ended).await;
+        store.allow_server(allowance("docs", b"1")).await.unwrap();
+        assert_eq!(store.grants().await.unwrap(), others);
+        // The same entry again, with other settings.
+        answered(&ended).await;
+        store.allow_server(ServerAllowance { env: vec!["A".to_owned()], ..allowance("docs", b"1") }).await.unwrap();
+        assert!(are_kept().await);
+        store.allow_server(allowance("docs", b"2")).await.unwrap();
+        assert_eq!(store.grants().await.unwrap(), others);
+        answered(&ended).await;
+        store.allow_server(allowance(long, b"2")).await.unwrap();
+        assert_eq!(store.grants().await.unwrap(), others);
+        answered(&[answer("mcp", &cut)]).await;
+        assert!(are_kept().await && deny().await);
+        assert_eq!(store.grants().await.unwrap(), others);
+    }
 
     #[tokio::test]
     async fn name_belongs_to_one_server() {
