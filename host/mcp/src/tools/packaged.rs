@@ -44,14 +44,17 @@ impl PackagedServer {
             }
         };
         let [root, data] = [&files.root, &files.data].map(|folder| folder.to_string_lossy().into_owned());
-        let value = |name: &str| match name {
+        let place = |name: &str| match name {
             "PLUGIN_ROOT" => Some(root.clone()),
             "PLUGIN_DATA" => Some(data.clone()),
-            _ => {
+            _ => None,
+        };
+        let value = |name: &str| {
+            place(name).or_else(|| {
                 let default = variables.get(name)?;
                 let allowed = allowance.env.iter().any(|allowed| allowed == name);
                 allowed.then(|| env::var(name).ok()).flatten().or_else(|| default.clone())
-            }
+            })
         };
         let expanded = |text: &str| expand(text, value);
         let below = |path: &str| files.root.join(path);
@@ -60,7 +63,8 @@ impl PackagedServer {
             .map_or_else(|| command.clone(), |path| below(path).to_string_lossy().into_owned());
         let folder = match cwd.as_deref() {
             None => files.root.clone(),
-            Some(cwd) => cwd.strip_prefix("./").map_or_else(|| PathBuf::from(expanded(cwd)), below),
+            // Other variables could lead out of the package.
+            Some(cwd) => cwd.strip_prefix("./").map_or_else(|| PathBuf::from(expand(cwd, place)), below),
         };
         // Otherwise the bytecode that Python writes beside its sources would be a change of the package.
         let mut variables = vec![("PYTHONDONTWRITEBYTECODE".to_owned(), "1".to_owned())];
@@ -144,6 +148,7 @@ mod tests {
                 env: vec!["PATH".to_owned(), "NO_SUCH_VARIABLE".to_owned()],
                 credential: None,
             };
+            let variables = BTreeMap::from([("UP".to_owned(), Some("../..".to_owned()))]);
             let transport = ServerTransport::Stdio {
                 command: command.to_owned(),
                 args: vec!["${PLUGIN_ROOT}/x".to_owned()],
@@ -154,7 +159,7 @@ mod tests {
                 cwd: cwd.map(str::to_owned),
             };
             let ServerAddress::Process(launch) =
-                (PackagedServer { allowance, transport, variables: BTreeMap::new(), files }).address(&parts)
+                (PackagedServer { allowance, transport, variables, files }).address(&parts)
             else {
                 panic!("a program")
             };
@@ -170,7 +175,12 @@ mod tests {
         assert_eq!(names, ["AT", "PATH", "PLUGIN_DATA", "PLUGIN_ROOT", "PYTHONDONTWRITEBYTECODE"]);
         assert_eq!((&*variables["AT"], &*variables["PLUGIN_ROOT"]), ("/d", "/p"));
         assert_eq!(variables["PATH"], env::var("PATH").unwrap(), "the operator's variable replaces the entry's");
-        for (cwd, folder) in [("./a", "/p/a"), ("${PLUGIN_ROOT}", "/p"), ("${PLUGIN_DATA}/w", "/d/w")] {
+        for (cwd, folder) in [
+            ("./a", "/p/a"),
+            ("${PLUGIN_ROOT}", "/p"),
+            ("${PLUGIN_DATA}/w", "/d/w"),
+            ("${PLUGIN_DATA}/${UP}", "/d/${UP}"),
+        ] {
             let launch = launched("npx", Some(cwd));
             assert_eq!((&*launch.words[0], launch.folder), ("npx", folder.into()));
         }
