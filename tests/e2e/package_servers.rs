@@ -201,7 +201,11 @@ fn server_runs_only_after_it_was_allowed_by_name() {
     succeed(patchbay, &["verify"]);
     assert!(package.canary("server").exists() && !package.canary("other").exists());
 
-    succeed(patchbay, &["deny", "tools", "run"]);
+    let denied = succeed(patchbay, &["deny", "tools", "run"]);
+    assert!(
+        denied.ends_with("A program that is still running ends with its session or at its next turn.\n"),
+        "{denied}"
+    );
     package.is_off();
     assert!(live.message(ECHO).contains("not found"));
     package.refused(&["deny", "tools", "run"], 1, "grant_not_found");
@@ -230,7 +234,10 @@ fn environment_of_a_server_is_closed() {
     succeed(&package.patchbay, &["update", "--yes", "--to", "1.1.0"]);
     package.runs();
     let removed = succeed(&package.patchbay, &["remove", "tools"]);
-    for line in ["Its server 'run' is no longer allowed.\n", "What its skills and servers have stored is kept.\n"] {
+    let running = "A program that is still running ends with its session or at its next turn.\n";
+    for line in
+        ["Its server 'run' is no longer allowed.\n", running, "What its skills and servers have stored is kept.\n"]
+    {
         assert!(removed.contains(line), "{removed}");
     }
     assert!(data.join("kept").exists());

@@ -21,6 +21,9 @@ use crate::{
     out::say,
 };
 
+/// What becomes of the programs of servers that are no longer allowed.
+pub(super) const STILL_RUNNING: &str = "A program that is still running ends with its session or at its next turn.";
+
 pub(super) async fn allow(arguments: &PluginAllow) -> Result<ExitCode, CliError> {
     let home = HomeDirs::find()?;
     let host = open(&home)?;
@@ -83,7 +86,7 @@ pub(super) async fn deny(PluginDeny { package, server }: &PluginDeny) -> Result<
         let message = format!("server '{shown}' of package '{package}' was not allowed.");
         return Err(CliError::new(Code::GrantNotFound, message));
     }
-    say!("Server '{shown}' of package '{package}' is off. Open sessions can no longer call its tools.");
+    say!("Server '{shown}' of package '{package}' is off. Open sessions can no longer call its tools. {STILL_RUNNING}");
     Ok(ExitCode::SUCCESS)
 }
 

@@ -14,7 +14,7 @@ use patchbay_session::Host;
 use patchbay_skill::{LinkedFolder, LockedPackage};
 use patchbay_store::ServerAllowance;
 
-use super::packages::packages;
+use super::{allow::STILL_RUNNING, packages::packages};
 use crate::{CliError, args::PluginRemove, home::HomeDirs, open, out::say};
 
 pub(crate) async fn run(remove: &PluginRemove) -> Result<ExitCode, CliError> {
@@ -60,6 +60,9 @@ async fn removed_package(
     say!("Removed package '{}'.", package.name);
     for ServerAllowance { server, .. } in &left.servers {
         say!("Its server '{}' is no longer allowed.", text::clean_line(server));
+    }
+    if !left.servers.is_empty() {
+        say!("{STILL_RUNNING}");
     }
     match left.grants {
         0 => {}
