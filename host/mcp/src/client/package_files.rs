@@ -30,7 +30,7 @@ impl PackageFiles {
     /// Why the program may not be started, or cannot be.
     pub(super) fn prepare(&self, program: &Path, folder: &Path) -> Result<(), String> {
         let package = &self.package;
-        let found = Sums::of_folder(&self.root).map(|sums| sums.digest());
+        let found = Sums::of_copy(&self.root).map(|sums| sums.digest());
         if !found.is_ok_and(|digest| digest == self.digest) {
             return Err(format!(
                 "the files of package '{package}' are not those of packages.lock ('patchbay plugin verify {package}' lists them)"
@@ -94,6 +94,10 @@ mod tests {
         fs::write(root.join("more"), "x").unwrap();
         assert!(prepare(&root).is_err(), "a new file could be loaded in place of another one");
         fs::remove_file(root.join("more")).unwrap();
+        fs::create_dir(root.join(".git")).unwrap();
+        fs::write(root.join(".git/x"), "x").unwrap();
+        assert!(prepare(&root).is_err(), "a copy has no version control");
+        fs::remove_dir_all(root.join(".git")).unwrap();
         prepare(&data.join("work")).unwrap();
         assert_eq!([mode(&program), mode(&other), mode(&data), mode(&data.join("work"))], [0o555, 0o644, 0o700, 0o700]);
         // Of a program that is searched for in PATH, nothing changes.

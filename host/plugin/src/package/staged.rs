@@ -44,13 +44,13 @@ pub(crate) const ARCHIVE: &str = "tar.gz";
 impl PackageContent {
     /// Reads the copy in the folder `copy`.
     pub(crate) fn of_copy(kind: PackageKind, copy: &Path) -> Result<Self, PackageError> {
-        let whole = Sums::of_folder(copy)?;
+        let whole = Sums::of_copy(copy)?;
         if kind == PackageKind::AgentPlugin {
             return Ok(Self { digest: whole.digest(), sums: whole });
         }
         let only = only_entry(copy)?;
         if kind == PackageKind::Skill {
-            let sums = Sums::of_folder(&only)?;
+            let sums = Sums::of_copy(&only)?;
             return Ok(Self { digest: sums.digest(), sums });
         }
         let bytes = fs::read(&only).map_err(PackageError::io(&only))?;
@@ -241,8 +241,8 @@ impl StagedPackage {
             }
         }
         if place.exists() {
-            let copy = Sums::of_folder(&self.folder())?;
-            if Sums::of_folder(&place).is_ok_and(|there| there == copy) {
+            let copy = Sums::of_copy(&self.folder())?;
+            if Sums::of_copy(&place).is_ok_and(|there| there == copy) {
                 // Replaced files would be missing for a moment, and after a crash in that moment for good.
                 return Ok(());
             }

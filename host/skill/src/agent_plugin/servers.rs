@@ -9,6 +9,7 @@ use url::{Host, Url};
 use super::{
     json::{self, Fields, MANIFEST_BYTES},
     manifest::SpecVersion,
+    tree::is_version_control,
 };
 use crate::Problem;
 
@@ -219,6 +220,9 @@ fn stdio(fields: &mut Fields) -> Result<ServerTransport, String> {
         if path.split('/').all(|name| name.is_empty() || name == ".") {
             return Err(format!("command '{shown}' names no file"));
         }
+        if path.split('/').any(is_version_control) {
+            return Err(format!("command '{shown}' is in a folder of version control, which is no part of a package"));
+        }
     } else if command.is_empty() || command.starts_with('.') || command.contains(['/', '\\']) {
         return Err(format!(
             "command '{shown}' is neither a program name nor a path that begins with './'; placeholders are not replaced there"
@@ -399,6 +403,9 @@ mod tests {
         assert!(refusal(&stdio("npx -y x", "./")).ends_with("put arguments into 'args'"));
         assert!(refusal(&stdio("./a/../../x", "./")).ends_with("leads out of the package"));
         assert!(refusal(&stdio("./", "./")).ends_with("names no file"));
+        for command in ["./.git/x", "./a/.JJ/x"] {
+            assert!(refusal(&stdio(command, "./")).ends_with("which is no part of a package"), "{command}");
+        }
     }
 
     #[test]

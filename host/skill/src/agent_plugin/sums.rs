@@ -10,8 +10,8 @@ use std::{
 use patchbay_core::{Code, Digest, caseless, text};
 
 use super::{
-    list_files,
-    tree::{BYTES, unreadable},
+    PackageFile, list_files,
+    tree::{BYTES, list_copied_files, unreadable},
 };
 use crate::{
     Problem,
@@ -55,9 +55,22 @@ impl Sums {
     /// # Errors
     /// As for [`list_files`] and [`Sums::new`].
     pub fn of_folder(folder: &Path) -> Result<Self, Problem> {
+        Self::of_listed(folder, &list_files(folder)?)
+    }
+
+    /// Reads all files of the installed copy in `folder`. A folder of version control is a difference there: nobody copied it, and its
+    /// files could be started.
+    ///
+    /// # Errors
+    /// As for [`Sums::of_folder`].
+    pub fn of_copy(folder: &Path) -> Result<Self, Problem> {
+        Self::of_listed(folder, &list_copied_files(folder)?)
+    }
+
+    fn of_listed(folder: &Path, files: &[PackageFile]) -> Result<Self, Problem> {
         let opened = files::open_folder(folder).map_err(|error| unreadable("The folder", &error))?;
         let opened = opened.ok_or_else(|| unreadable("The folder", &io::ErrorKind::NotFound.into()))?;
-        Self::of_files(&opened, list_files(folder)?.iter().map(|file| &*file.path))
+        Self::of_files(&opened, files.iter().map(|file| &*file.path))
     }
 
     /// Reads the files at `paths` in a folder.

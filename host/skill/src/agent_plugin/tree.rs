@@ -32,9 +32,26 @@ pub struct PackageFile {
 /// `package_limit`, or `package_file_refused` for a file that is not a regular one, has several hard links, or has a name that
 /// cannot be stored everywhere; for a link that leads out or to nothing; and if something cannot be read.
 pub fn list_files(folder: &Path) -> Result<Vec<PackageFile>, Problem> {
+    list(folder, &VERSION_CONTROL)
+}
+
+/// Lists the files of the installed copy in `folder`. A copy has no folders of version control, so all of its files count.
+///
+/// # Errors
+/// As for [`list_files`].
+pub(super) fn list_copied_files(folder: &Path) -> Result<Vec<PackageFile>, Problem> {
+    list(folder, &[])
+}
+
+/// Returns whether a folder of this name is no part of a package, on some systems at least.
+pub(super) fn is_version_control(name: &str) -> bool {
+    VERSION_CONTROL.iter().any(|folder| folder.eq_ignore_ascii_case(name))
+}
+
+fn list(folder: &Path, left_out: &[&str]) -> Result<Vec<PackageFile>, Problem> {
     let root = files::open_folder(folder).map_err(|error| unreadable("The folder", &error))?;
     let root = root.ok_or_else(|| unreadable("The folder", &io::ErrorKind::NotFound.into()))?;
-    let mut walk = PackageWalk { root: &root, files: Vec::new(), entries: 0, bytes: 0 };
+    let mut walk = PackageWalk { root: &root, left_out, files: Vec::new(), entries: 0, bytes: 0 };
     walk.folder("", 0)?;
     walk.files.sort_by(|one, other| one.path.cmp(&other.path));
     Ok(walk.files)
@@ -42,6 +59,7 @@ pub fn list_files(folder: &Path) -> Result<Vec<PackageFile>, Problem> {
 
 struct PackageWalk<'a> {
     root: &'a Dir,
+    left_out: &'a [&'a str],
     files: Vec<PackageFile>,
     entries: usize,
     bytes: u64,
@@ -58,7 +76,7 @@ impl PackageWalk<'_> {
         let mut names = Vec::new();
         for entry in entries {
             let name = entry.map_err(failed)?.file_name();
-            if name.to_str().is_some_and(|name| VERSION_CONTROL.contains(&name)) {
+            if name.to_str().is_some_and(|name| self.left_out.contains(&name)) {
                 continue;
             }
             self.entries += 1;
@@ -176,6 +194,9 @@ mod tests {
     fn files_are_listed_in_the_order_of_paths() {
         let folder = folder(&["b", "a/x", "a-b", ".hidden", ".git/config", "a/.git/HEAD", "node_modules/c"]);
         assert_eq!(paths(&folder), [".hidden", "a-b", "a/x", "b", "node_modules/c"]);
+        let copied = list_copied_files(folder.path()).unwrap();
+        let more: Vec<&str> = copied.iter().map(|file| &*file.path).filter(|path| path.contains(".git/")).collect();
+        assert_eq!(more, [".git/config", "a/.git/HEAD"]);
     }
 
     #[test]
