@@ -313,22 +313,26 @@ impl FetchError {
     }
 }
 
+/// Reads the signature in the file at `path`; `None` if it does not exist. A pipe is refused, since opening it can take forever.
+pub(crate) fn read_signature(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    match fs::metadata(path) {
+        Ok(metadata) if metadata.is_file() => {}
+        Ok(_) => return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    }
+    let mut signature = Vec::new();
+    // One byte more than allowed is enough to see that it is too large.
+    io::copy(&mut io::Read::take(File::open(path)?, SIGNATURE_BYTES as u64 + 1), &mut signature)?;
+    Ok(Some(signature))
+}
+
 /// A local package has its signature beside it, as `NAME.sig`.
 fn local(path: &Path) -> Result<FetchedPackage, FetchError> {
     // A path that does not exist is reported where it is read as a package.
     let canonical = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let beside = PathBuf::from(format!("{}.sig", canonical.display()));
-    let signature = match File::open(&beside) {
-        Ok(file) => {
-            let mut signature = Vec::new();
-            // One byte more than allowed is enough to see that it is too large.
-            let mut bounded = io::Read::take(file, SIGNATURE_BYTES as u64 + 1);
-            io::copy(&mut bounded, &mut signature).map_err(FetchError::io(&beside))?;
-            Some(signature)
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => return Err(FetchError::io(&beside)(error)),
-    };
+    let signature = read_signature(&beside).map_err(FetchError::io(&beside))?;
     let is_file = canonical.is_file();
     let signer = match signature.as_ref().filter(|_| is_file) {
         Some(signature) => {

@@ -15,7 +15,7 @@ use super::{
     files::{self, PackageTree},
     find_source,
 };
-use crate::{AddressError, FetchedPackage, PackageAddress};
+use crate::{AddressError, FetchedPackage, PackageAddress, fetch::read_signature};
 
 /// A copy in a hidden folder beside the packages. Dropping it deletes the copy.
 #[derive(Debug)]
@@ -125,9 +125,9 @@ impl StagedPackage {
     /// Copies an installed or exported package, which must have the digest in the lock. If its archive was kept, that one is unpacked
     /// instead, because the signature proves nothing about the copy.
     pub(crate) fn of_copy(packages: &Path, package: &LockedPackage, from: &Path) -> Result<Self, PackageError> {
-        let (signature, archive) = (fs::read(from.with_extension("sig")).ok(), from.with_extension(ARCHIVE));
-        let staged = match signature {
-            Some(signature) if archive.exists() => Self::of_archive(packages, package, &archive, signature)?,
+        let (beside, archive) = (from.with_extension("sig"), from.with_extension(ARCHIVE));
+        let staged = match read_signature(&beside).map_err(PackageError::io(&beside))? {
+            Some(signature) if archive.is_file() => Self::of_archive(packages, package, &archive, signature)?,
             signature => {
                 let (staging, kind) = (staging(packages)?, package.kind);
                 let copy = staging.path().join("copy");
@@ -270,9 +270,22 @@ mod tests {
         os::unix::fs::{MetadataExt as _, PermissionsExt as _},
     };
 
-    use patchbay_skill::PackageKind;
+    use patchbay_skill::{PackageKind, SIGNATURE_BYTES};
 
-    use super::{SourceForm, StagedPackage};
+    use super::{SourceForm, StagedPackage, read_signature};
+
+    #[test]
+    fn signature_is_a_small_regular_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.sig");
+        assert_eq!(read_signature(&path).unwrap(), None);
+        fs::write(&path, vec![b'\n'; SIGNATURE_BYTES + 7]).unwrap();
+        assert_eq!(read_signature(&path).unwrap().map(|bytes| bytes.len()), Some(SIGNATURE_BYTES + 1));
+        fs::remove_file(&path).unwrap();
+        // Opening a pipe would wait for a writer.
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        assert_eq!(read_signature(&path).unwrap_err().to_string(), "it is not a regular file");
+    }
 
     #[test]
     fn installed_files_are_replaced_only_if_they_differ() {

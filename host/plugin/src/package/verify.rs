@@ -14,6 +14,7 @@ use super::{
     report::FETCHES,
     staged::{ARCHIVE, PackageContent},
 };
+use crate::fetch::read_signature;
 
 /// What [`verify`] found out about one package.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,10 +68,12 @@ fn check_signature(
     wrong: &mut Vec<String>,
     unknown: &mut Vec<String>,
 ) {
-    let Ok(signature) = fs::read(folder.with_extension("sig")) else {
-        return unknown.push("its signature is missing".to_owned());
+    let signature = match read_signature(&folder.with_extension("sig")) {
+        Ok(Some(signature)) => signature,
+        Ok(None) => return unknown.push("its signature is missing".to_owned()),
+        Err(error) => return unknown.push(format!("its signature cannot be read: {error}")),
     };
-    if folder.with_extension(ARCHIVE).exists() {
+    if folder.with_extension(ARCHIVE).is_file() {
         return check_archive(package, folder, signer, wrong);
     }
     let signed =
