@@ -227,6 +227,16 @@ fn package_of_a_signed_archive_is_verified_exported_and_synced() {
     let locks = [lock(&one), lock(&two)].map(|lock| fs::read_to_string(lock).unwrap());
     assert_eq!(locks[0], locks[1]);
 
+    // A lost signature is not exported, and repaired from the export.
+    let kept = fs::read_dir(two.home().join("data/packages/greet")).unwrap().map(|entry| entry.unwrap().path());
+    let kept = kept.into_iter().find(|path| path.extension().is_some_and(|end| end == "sig")).unwrap();
+    fs::remove_file(&kept).unwrap();
+    assert_eq!(plugin(&two, &["verify"]).code, Some(2));
+    let again = two.folder().join("exported");
+    refused(&two, &["export", again.to_str().unwrap()], "signer_changed");
+    assert_eq!(plugin(&two, &sync).code, Some(0));
+    assert_eq!(plugin(&two, &["verify"]).code, Some(0));
+
     // A changed archive, or one of another key, is no proof.
     let kept = |patchbay: &Patchbay| {
         let entries = fs::read_dir(patchbay.home().join("data/packages/greet")).unwrap();

@@ -9,7 +9,7 @@ use patchbay_core::{Code, PackageName};
 use patchbay_skill::{Fingerprint, LockedPackage, PackagesLock};
 
 use super::{
-    HeldPackages, PackageDiff, PackageError, PackageReport, PackageSource, Packages, StagedPackage,
+    HeldPackages, PackageDiff, PackageError, PackageReport, PackageSource, Packages, StagedPackage, VerifiedPackage,
     error::shown,
     find_source,
     held::{grants_of_removed, moved_grants},
@@ -55,7 +55,12 @@ impl SyncPlan {
         for package in target.in_order() {
             let before = held.lock().package(package.name.as_str());
             let is_there = |before: &&LockedPackage| before.digest == package.digest && before.skills == package.skills;
-            if before.filter(is_there).is_some_and(|before| verify(held.packages(), before).wrong.is_empty()) {
+            // A lost signature is repaired as well.
+            let is_whole = |before: &LockedPackage| {
+                let VerifiedPackage { wrong, unknown, .. } = verify(held.packages(), before);
+                wrong.is_empty() && unknown.is_empty()
+            };
+            if before.filter(is_there).is_some_and(is_whole) {
                 continue;
             }
             let staged = match from {
@@ -219,7 +224,7 @@ async fn stage_found<E: From<PackageError>>(
 /// Writes the lock and all packages into `folder`, which is created and must be empty. [`SyncPlan::new`] reads it.
 ///
 /// # Errors
-/// A package differs from the lock, or the folder cannot be written.
+/// A package differs from the lock or has lost its signature, or the folder cannot be written.
 pub fn export(packages: &Packages, folder: &Path) -> Result<PackagesLock, PackageError> {
     let lock = packages.read()?;
     let failed = |error| PackageError::io(folder)(error);
@@ -231,7 +236,9 @@ pub fn export(packages: &Packages, folder: &Path) -> Result<PackagesLock, Packag
     for package in lock.packages() {
         let from: PathBuf = packages.folder_of(package);
         let name = package.name.clone();
-        StagedPackage::of_copy(folder, package, &from)?.install(folder, &name)?;
+        let staged = StagedPackage::of_copy(folder, package, &from)?;
+        check_pinned(package, &staged)?;
+        staged.install(folder, &name)?;
     }
     let file = folder.join("packages.lock");
     fs::write(&file, lock.to_text()).map_err(PackageError::io(&file))?;
