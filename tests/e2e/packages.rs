@@ -138,6 +138,11 @@ fn update_shows_what_changes_and_moves_grants_for_what_both_ask_for() {
     let granted = ["grant", "add", "--package", "greet", "greet", "kv", "clock", "http:a.example.org"];
     assert_eq!(patchbay.run(&granted).code, Some(0));
     assert_eq!(succeed(&patchbay, &["update"]), "greet is up to date.\n");
+    let renamed = refused(&patchbay, &["update", "greet", "--rename", "greet=wave"], 1, "invalid_args");
+    assert!(
+        renamed.err.contains("package 'greet' is up to date, so --rename has nothing new to rename."),
+        "{renamed:?}"
+    );
 
     patchbay.write("workspace/greet.wasm", greeter("1.1.0", "two", "kv, {name: http, scope: '*.example.org'}"));
     // An open session keeps its version.

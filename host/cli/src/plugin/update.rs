@@ -85,6 +85,13 @@ async fn update_one(
     let mut staged = held.stage(&source)?;
     staged.keep_signature(&fetched)?;
     if staged.digest() == package.digest {
+        if !update.rename.is_empty() {
+            let message = format!(
+                "package '{name}' is up to date, so --rename has nothing new to rename. To give its skills other names: patchbay plugin \
+                 remove {name}, then add it with --rename."
+            );
+            return Err(CliError::new(Code::InvalidArgs, message));
+        }
         match update.json {
             true => say!("{}", json!({"package": name, "update": null})),
             false => say!("{name} is up to date."),
