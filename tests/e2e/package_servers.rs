@@ -434,7 +434,7 @@ fn code_that_is_fetched_at_each_start_is_named() {
     let patchbay = &package.patchbay;
     assert!(succeed(patchbay, &["add", "tools", "--yes"]).contains(line));
     let asked = plugin(patchbay, &["allow", "tools", "run"]);
-    let question = "server run of package 'tools': npx -y @acme/docs@1.0.0 (fetches its code at each start)\n";
+    let question = "package 'tools', server run: npx -y @acme/docs@1.0.0 (fetches its code at each start)\n";
     assert!(asked.code == Some(2) && asked.out.starts_with(question), "{asked:?}");
     assert!(succeed(patchbay, &["list"]).contains(line));
     let verified = succeed(patchbay, &["verify"]);

@@ -17,11 +17,15 @@ pub fn quoted_folder(path: &str) -> Cow<'_, str> {
     if is_plain { quoted(path) } else { Cow::Borrowed(".") }
 }
 
-/// Returns the command that allows an MCP server of a package.
-pub fn allow_server_command(package: &str, server: &str) -> String {
-    // A name that looks like an option.
-    let end = if server.starts_with('-') { "-- " } else { "" };
-    format!("patchbay plugin allow {end}{} {}", quoted(package), quoted(server))
+/// Returns the command that allows an MCP server of a package, with `--as` and a name for its tools if it needs one.
+pub fn allow_server_command(package: &str, server: &str, name: Option<&str>) -> String {
+    let name = name.map(|name| format!(" --as {name}")).unwrap_or_default();
+    let (package, quoted) = (quoted(package), quoted(server));
+    // After '--', a name that looks like an option is none.
+    match server.starts_with('-') {
+        true => format!("patchbay plugin allow{name} -- {package} {quoted}"),
+        false => format!("patchbay plugin allow {package} {quoted}{name}"),
+    }
 }
 
 #[cfg(test)]
@@ -49,8 +53,12 @@ mod tests {
 
     #[test]
     fn name_of_a_server_is_an_argument() {
-        assert_eq!(allow_server_command("tools", "docs"), "patchbay plugin allow tools docs");
-        assert_eq!(allow_server_command("tools", "My docs"), "patchbay plugin allow tools 'My docs'");
-        assert_eq!(allow_server_command("tools", "--yes"), "patchbay plugin allow -- tools --yes");
+        assert_eq!(allow_server_command("tools", "docs", None), "patchbay plugin allow tools docs");
+        assert_eq!(
+            allow_server_command("tools", "My docs", Some("docs")),
+            "patchbay plugin allow tools 'My docs' --as docs"
+        );
+        assert_eq!(allow_server_command("tools", "--yes", None), "patchbay plugin allow -- tools --yes");
+        assert_eq!(allow_server_command("tools", "-x", Some("NAME")), "patchbay plugin allow --as NAME -- tools -x");
     }
 }

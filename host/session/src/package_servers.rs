@@ -85,7 +85,7 @@ fn changed(allowance: &ServerAllowance, package: &LockedPackage) -> Option<Strin
         Some(locked) if locked.digest == *digest => None,
         Some(_) => Some(format!(
             "The MCP server '{name}' is off: package '{package}' has changed it since you allowed it. To allow it again: {}",
-            allow_server_command(package.as_str(), server)
+            allow_server_command(package.as_str(), server, None)
         )),
         None => Some(format!("The MCP server '{name}' is gone: package '{package}' no longer has it.")),
     }

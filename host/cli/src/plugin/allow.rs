@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use patchbay_core::{Code, Name, text};
 use patchbay_egress::Target;
 use patchbay_plugin::package::{InstalledServer, server_line};
+use patchbay_policy::quoted;
 use patchbay_skill::agent_plugin::{PackageServer, ServerTransport};
 use patchbay_store::ServerAllowance;
 
@@ -48,25 +49,30 @@ pub(super) async fn allow(arguments: &PluginAllow) -> Result<ExitCode, CliError>
     };
     let name = tool_name(arguments, &server)?;
     check_settings(arguments, entry, &config)?;
+    let mut env = arguments.env.clone();
+    env.sort();
+    env.dedup();
     let allowance = ServerAllowance {
         name: name.clone(),
         package: package.name.clone(),
         server: server.name.clone(),
         digest: entry.digest,
-        env: arguments.env.clone(),
+        env,
         credential: arguments.credential.clone(),
     };
     let taken = |by: String| {
-        let message = format!("{by} '{name}'. Choose another name: {} --as NAME", server.allow_command());
+        let message = format!("{by} '{name}'. Choose another name: {}", server.allow_command(Some("NAME")));
         Err(CliError::new(Code::NameTaken, message))
     };
     if config.mcp.contains_key(&name) {
         return taken("config.toml has an MCP server".to_owned());
     }
+    // Quoted, because it could end in words like those around it.
     let shown = text::clean_line(&server.name);
-    say!("server {shown} of package '{}': {}", package.name, server_line(entry));
+    let shown = quoted(&shown);
+    say!("package '{}', server {shown}: {}", package.name, server_line(entry));
     describe(&allowance, entry).iter().for_each(|line| say!("  {line}"));
-    if let Err(code) = confirm(&format!("Allow server '{shown}' of package '{}'?", package.name), arguments.yes) {
+    if let Err(code) = confirm(&format!("Package '{}': allow its server {shown}?", package.name), arguments.yes) {
         return Ok(code);
     }
     if let Some(owner) = host.store().allow_server(allowance).await? {
@@ -96,7 +102,7 @@ fn tool_name(arguments: &PluginAllow, server: &InstalledServer) -> Result<Name, 
         return Ok(name.clone());
     }
     server.name.parse().map_err(|error: patchbay_core::NameError| {
-        let message = format!("{error}. Give the server another name: {} --as NAME", server.allow_command());
+        let message = format!("{error}. Give the server another name: {}", server.allow_command(Some("NAME")));
         CliError::new(Code::InvalidName, message)
     })
 }
@@ -126,8 +132,9 @@ fn check_settings(arguments: &PluginAllow, entry: &PackageServer, config: &Confi
         return wrong("--env is for programs. Name a credential of config.toml with --credential.".to_owned());
     }
     let is_replaced = |header: &str| header.eq_ignore_ascii_case("authorization") && arguments.credential.is_some();
-    let needed = headers.iter().find_map(|(header, value)| Some((header, entry.needed_variable(value)?)));
-    if let Some((header, variable)) = needed.filter(|(header, _)| !is_replaced(header)) {
+    let kept = headers.iter().filter(|(header, _)| !is_replaced(header));
+    let needed = kept.into_iter().find_map(|(header, value)| Some((header, entry.needed_variable(value)?)));
+    if let Some((header, variable)) = needed {
         return wrong(format!(
             "its header '{header}' needs the variable {variable}. Patchbay sends secrets to a URL only as a credential in the header \
              Authorization: add [credentials.NAME] to config.toml, and --credential NAME."

@@ -229,7 +229,7 @@ async fn print_server_changes(host: &Arc<Host>, held: &HeldPackages, name: &Pack
     let servers = package.map(|package| InstalledServer::of_package(held.packages(), package, &allowances));
     for server in servers.into_iter().flatten().filter(|server| matches!(server.decision, ServerDecision::Changed(_))) {
         let shown = text::clean_line(&server.name);
-        say!("Server '{shown}' has changed, so it is off. To allow it again: {}", server.allow_command());
+        say!("Server '{shown}' has changed, so it is off. To allow it again: {}", server.allow_command(None));
     }
     Ok(())
 }

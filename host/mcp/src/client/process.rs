@@ -47,6 +47,8 @@ pub struct Launch {
     pub folder: PathBuf,
     /// The package that the server belongs to; `None` for any other program.
     pub package: Option<PackageFiles>,
+    /// A variable that the program needs and that is not set, so it is not started.
+    pub unset: Option<String>,
 }
 
 /// Without the values of variables, which can be secrets.
@@ -57,11 +59,14 @@ impl fmt::Debug for Launch {
 }
 
 impl Launch {
-    /// Checks the package that the server belongs to, right before a start.
+    /// Checks the variables that the server needs and the package that it belongs to, right before a start.
     ///
     /// # Errors
     /// Why the server may not be started.
     pub(super) async fn prepare(&self) -> Result<(), String> {
+        if let Some(name) = &self.unset {
+            return Err(format!("the variable {name} is not set"));
+        }
         let Some(package) = self.package.clone() else { return Ok(()) };
         let (program, folder) = (PathBuf::from(self.words.first().cloned().unwrap_or_default()), self.folder.clone());
         let prepared = tokio::task::spawn_blocking(move || package.prepare(&program, &folder)).await;
@@ -350,7 +355,7 @@ mod tests {
     fn launch(script: &str, variables: &[(&str, &str)]) -> Launch {
         let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let words = ["sh", "-c", script].map(str::to_owned).to_vec();
-        Launch { words, variables: variables.collect(), folder: std::env::temp_dir(), package: None }
+        Launch { words, variables: variables.collect(), folder: std::env::temp_dir(), package: None, unset: None }
     }
 
     fn request(id: u32, text: &str) -> ClientJsonRpcMessage {

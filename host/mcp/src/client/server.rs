@@ -522,7 +522,7 @@ mod tests {
     async fn only_programs_are_given_up() {
         let limits = ServerLimits { start: PATIENCE, list: PATIENCE, message_bytes: 1 << 20 };
         let words = vec!["no-such-program".to_owned()];
-        let launch = Launch { words, variables: Vec::new(), folder: std::env::temp_dir(), package: None };
+        let launch = Launch { words, variables: Vec::new(), folder: std::env::temp_dir(), package: None, unset: None };
         let program = McpServer::new("test", ServerAddress::Process(launch), limits);
         let (_server, http) = Changing::start(PATIENCE).await;
         for (mcp, is_given_up) in [(program, true), (http, false)] {

@@ -23,9 +23,9 @@ pub struct PackagedServer {
 }
 
 impl PackagedServer {
-    /// Returns the command that allows the server.
-    pub(super) fn allow_command(&self) -> String {
-        allow_server_command(self.allowance.package.as_str(), &self.allowance.server)
+    /// Returns the command that allows the server, with `--as` and a name for its tools if it needs one.
+    pub(super) fn allow_command(&self, name: Option<&str>) -> String {
+        allow_server_command(self.allowance.package.as_str(), &self.allowance.server, name)
     }
 
     /// Returns how the server is reached. Placeholders are replaced in arguments, in values of variables and in the folder.
@@ -56,6 +56,7 @@ impl PackagedServer {
                 allowed.then(|| env::var(name).ok()).flatten().or_else(|| default.clone())
             })
         };
+        let unset = variables.keys().find(|name| value(name).is_none()).cloned();
         let expanded = |text: &str| expand(text, value);
         let below = |path: &str| files.root.join(path);
         let program = command
@@ -72,7 +73,7 @@ impl PackagedServer {
         variables.extend(allowance.env.iter().filter_map(|name| Some((name.clone(), env::var(name).ok()?))));
         variables.extend([("PLUGIN_ROOT".to_owned(), root.clone()), ("PLUGIN_DATA".to_owned(), data.clone())]);
         let words = std::iter::once(program).chain(args.iter().map(|arg| expanded(arg))).collect();
-        ServerAddress::Process(Launch { words, variables, folder, package: Some(files.clone()) })
+        ServerAddress::Process(Launch { words, variables, folder, package: Some(files.clone()), unset })
     }
 }
 
@@ -148,7 +149,11 @@ mod tests {
                 env: vec!["PATH".to_owned(), "NO_SUCH_VARIABLE".to_owned()],
                 credential: None,
             };
-            let variables = BTreeMap::from([("UP".to_owned(), Some("../..".to_owned()))]);
+            let variables = BTreeMap::from([
+                ("NO_SUCH_VARIABLE".to_owned(), None),
+                ("PATH".to_owned(), None),
+                ("UP".to_owned(), Some("../..".to_owned())),
+            ]);
             let transport = ServerTransport::Stdio {
                 command: command.to_owned(),
                 args: vec!["${PLUGIN_ROOT}/x".to_owned()],
@@ -166,6 +171,7 @@ mod tests {
             launch
         };
         let launch = launched("./bin/run", None);
+        assert_eq!(launch.unset.as_deref(), Some("NO_SUCH_VARIABLE"));
         assert_eq!(
             (&launch.words[..], launch.folder),
             (&["/p/bin/run".to_owned(), "/p/x".to_owned()][..], "/p".into())

@@ -91,7 +91,7 @@ impl ServerTools {
                 let fields: Vec<String> = words.iter().chain(&table.env).cloned().collect();
                 let variables = table.env.iter().filter_map(|name| Some((name.clone(), std::env::var(name).ok()?)));
                 let folder = if table.in_workspace { workspace.into() } else { parts.config.clone() };
-                let launch = Launch { words, variables: variables.collect(), folder, package: None };
+                let launch = Launch { words, variables: variables.collect(), folder, package: None, unset: None };
                 (ServerAddress::Process(launch), fields)
             }
             (None, Some(url)) => {
@@ -118,7 +118,7 @@ impl ServerTools {
         let (address, mut fields): (_, Vec<String>) = match address {
             ClientAddress::Process { words, variables } => {
                 let fields = joined(&variables);
-                let launch = Launch { words, variables, folder: workspace.into(), package: None };
+                let launch = Launch { words, variables, folder: workspace.into(), package: None, unset: None };
                 (ServerAddress::Process(launch), fields)
             }
             ClientAddress::Http { url, headers } => {
@@ -162,7 +162,7 @@ impl ServerTools {
         let name = &self.name;
         let (is_allowed, problem) = match (&self.source, &self.trusted_workspace) {
             (ServerSource::Package(packaged), _) => {
-                let (allowance, command) = (&packaged.allowance, packaged.allow_command());
+                let (allowance, command) = (&packaged.allowance, packaged.allow_command(None));
                 let problem = format!("the MCP server '{name}' is no longer allowed. To allow it: {command}");
                 (self.store.server_allowances().await.map(|allowed| allowed.contains(allowance)), problem)
             }

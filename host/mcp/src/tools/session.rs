@@ -247,9 +247,9 @@ fn same_tools(server: &str, names: &[&str]) -> String {
 fn configured_too(server: &PackagedServer) -> String {
     let allowance = &server.allowance;
     format!(
-        "The MCP server '{name}' of package '{}' is left out: config.toml has a table [mcp.{name}]. To give it another name: {} --as NEW",
+        "The MCP server '{name}' of package '{}' is left out: config.toml has a table [mcp.{name}]. To give it another name: {}",
         allowance.package,
-        server.allow_command(),
+        server.allow_command(Some("NEW")),
         name = allowance.name,
     )
 }

@@ -232,7 +232,10 @@ impl PackageReport {
         }
         for server in &self.servers {
             lines.push(format!("server {}: {}", text::clean_line(&server.name), server_line(server)));
-            lines.push(format!("  off until you allow it: {}", allow_server_command(self.name.as_str(), &server.name)));
+            lines.push(format!(
+                "  off until you allow it: {}",
+                allow_server_command(self.name.as_str(), &server.name, None)
+            ));
         }
         lines.extend(self.left_out.iter().map(|skill| format!("not used: {}: {}", skill.path, skill.why)));
         lines.extend(self.notes.iter().map(|note| format!("note: {}", text::clean_line(note))));

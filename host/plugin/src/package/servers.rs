@@ -74,9 +74,9 @@ impl InstalledServer {
         package.servers.iter().map(server).collect()
     }
 
-    /// Returns the command that allows it.
-    pub fn allow_command(&self) -> String {
-        allow_server_command(self.package.as_str(), &self.name)
+    /// Returns the command that allows it, with `--as` and a name for its tools if it needs one.
+    pub fn allow_command(&self, name: Option<&str>) -> String {
+        allow_server_command(self.package.as_str(), &self.name, name)
     }
 
     /// Returns why it is off, with the command that allows it; `None` if it is allowed.
@@ -86,7 +86,7 @@ impl InstalledServer {
             ServerDecision::Changed(_) => "off, because it has changed; to allow it again",
             ServerDecision::Allowed(_) => return None,
         };
-        Some(format!("{why}: {}", self.allow_command()))
+        Some(format!("{why}: {}", self.allow_command(None)))
     }
 
     /// Returns the whole command or address.
