@@ -178,7 +178,7 @@ mod tests {
             ("a/./b", "match nothing"),
             ("{..,a}/b", "match nothing"),
             ("a{b", "unclosed '{'"),
-            ("a}b", "no '{'"),
+            ("a}b", "unmatched '}'"),
             ("[a", "no ']'"),
             ("[z-a]", "ends before it begins"),
             ("a\\", "backslash"),

@@ -13,7 +13,7 @@ use super::{
     PackageError, PackageSource, SourceForm,
     error::shown,
     files::{self, PackageTree},
-    find_source,
+    source::find_source,
 };
 use crate::{AddressError, FetchedPackage, PackageAddress, fetch::read_signature};
 
@@ -263,7 +263,8 @@ fn unstable(path: &Path) -> PackageError {
     PackageError::new(Code::PackageUnstable, message)
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use std::{
         fs,
@@ -272,7 +273,7 @@ mod tests {
 
     use patchbay_skill::{PackageKind, SIGNATURE_BYTES};
 
-    use super::{SourceForm, StagedPackage, read_signature};
+    use super::*;
 
     #[test]
     fn signature_is_a_small_regular_file() {

@@ -11,9 +11,10 @@ use patchbay_skill::{Fingerprint, LockedPackage, PackagesLock};
 use super::{
     HeldPackages, PackageDiff, PackageError, PackageReport, PackageSource, Packages, StagedPackage, VerifiedPackage,
     error::shown,
-    find_source,
     held::{grants_of_removed, moved_grants},
-    report_locked, verify,
+    report::report_locked,
+    source::find_source,
+    verify::verify,
 };
 use crate::{AddressError, FetchOptions, Inspector, PackageAddress, SignIn, SignerChanged, check_signer};
 
