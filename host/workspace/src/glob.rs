@@ -179,7 +179,7 @@ mod tests {
             ("{..,a}/b", "match nothing"),
             ("a{b", "unclosed '{'"),
             ("a}b", "unmatched '}'"),
-            ("[a", "no ']'"),
+            ("[a", "unclosed '['"),
             ("[z-a]", "ends before it begins"),
             ("a\\", "backslash"),
             ("a\nb", "control character"),
