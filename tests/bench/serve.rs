@@ -75,7 +75,8 @@ fn first_update(client: &mut Talk, id: i64, session: &str) -> u64 {
 
 fn idle(report: &mut Report) {
     let patchbay = Patchbay::quick();
-    let serving = Serving::start(&patchbay, &format!("connections = {}", CLIENTS + 8));
+    // One token may use three quarters of them.
+    let serving = Serving::start(&patchbay, &format!("connections = {}", CLIENTS * 4 / 3 + 8));
     let connect = || {
         let mut client = serving.client(&json!({}));
         client.session(&patchbay, 1);

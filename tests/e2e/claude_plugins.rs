@@ -6,16 +6,11 @@ use patchbay_tests::binary::Patchbay;
 
 use crate::{
     package_addresses::refused,
+    packages::succeed,
     plugin_add::{lock, plugin},
 };
 
 const REVIEW: &str = "---\nname: review\ndescription: Reviews changes\n---\nReview them.\n";
-
-fn succeed(patchbay: &Patchbay, arguments: &[&str]) -> String {
-    let ran = plugin(patchbay, arguments);
-    assert_eq!(ran.code, Some(0), "{arguments:?}: {}{}", ran.out, ran.err);
-    ran.out
-}
 
 /// Writes a plugin with a skill, two commands, a server, and everything else that would run a program.
 fn write(patchbay: &Patchbay, version: &str, commit: &str) {

@@ -147,7 +147,8 @@ impl Drop for Serving {
     }
 }
 
-fn initialize(name: &str) -> Value {
+/// Returns the request that begins a session of the client `name`.
+pub(crate) fn initialize(name: &str) -> Value {
     let params =
         json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": name, "version": "1"}});
     json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params})

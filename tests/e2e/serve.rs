@@ -21,6 +21,9 @@ use tungstenite::Message;
 /// A tool call that asks the user for permission.
 const WRITE: &str = r#"call files__write {"path": "made.txt", "text": "x"}"#;
 
+/// The head of a frame of 60 MiB.
+const HALF: [u8; 14] = [0x81, 0xff, 0, 0, 0, 0, 0x03, 0xc0, 0, 0, 1, 2, 3, 4];
+
 /// Returns the parameters of `session/load` and `session/resume`.
 fn existing(patchbay: &Patchbay, session: &str) -> Value {
     let mut params = in_workspace(patchbay);
@@ -414,7 +417,7 @@ fn bad_peers_cost_little() {
     let before = resident_kib(serving.child.id());
     // A head of a frame of 60 MiB, and none of its content; a frame over the limit; a thousand bytes of no frame.
     let half = serving.socket();
-    half.get_ref().write_all(&[0x81, 0xff, 0, 0, 0, 0, 0x03, 0xc0, 0, 0, 1, 2, 3, 4, 9]).unwrap();
+    half.get_ref().write_all(&[&HALF[..], &[9]].concat()).unwrap();
     let mut long = serving.socket();
     long.get_ref().write_all(&[0x81, 0xff, 0, 0, 0, 1, 0, 0, 0, 0, 1, 2, 3, 4]).unwrap();
     assert_eq!(closed(&mut long), Some(1009));
@@ -454,7 +457,7 @@ fn bytes_that_wait_in_all_connections_are_bounded() {
     let half = |mib: usize| {
         let socket = serving.socket();
         let mut stream = socket.get_ref();
-        stream.write_all(&[0x81, 0xff, 0, 0, 0, 0, 0x03, 0xc0, 0, 0, 1, 2, 3, 4]).unwrap();
+        stream.write_all(&HALF).unwrap();
         stream.write_all(&vec![b' '; mib << 20]).unwrap();
         socket
     };

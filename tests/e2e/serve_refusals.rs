@@ -10,7 +10,10 @@ use patchbay_tests::{
 };
 use serde_json::{Value, json};
 
-use crate::serve_api::{bearer, get, post, send, session};
+use crate::{
+    mcp_http::initialize,
+    serve_api::{bearer, get, post, send, session},
+};
 
 /// An id that nothing has.
 const UNKNOWN: &str = "00000000-0000-4000-8000-000000000000";
@@ -101,7 +104,7 @@ fn each_route_refuses_every_token_that_does_not_work_with_the_same_bytes() {
 fn each_route_refuses_bad_input_in_one_way() {
     let patchbay = Patchbay::quick();
     let serving = Serving::start(&patchbay, "");
-    let reader = patchbay.run(&["token", "add", "reader", "--may", "none"]).out.trim().to_owned();
+    let reader = token(&patchbay, &["reader", "--may", "none"]);
     let elsewhere = tempfile::tempdir().unwrap();
     let outside = elsewhere.path().to_str().unwrap();
     let hidden = &foreign_session(&patchbay, elsewhere.path());
@@ -217,9 +220,7 @@ fn mcp_session_of_another_token_is_unknown() {
     let [first, second] = [&serving.token, &token(&patchbay, &["second"])].map(|token| {
         format!("{}Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2025-11-25\r\n", bearer(token))
     });
-    let about = json!({"name": "one", "version": "1"});
-    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": about});
-    let initialize = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}).to_string();
+    let initialize = initialize("one").to_string();
     let begun = send(&serving, "POST", "/mcp", &first, &initialize);
     let id = begun
         .head

@@ -13,7 +13,10 @@ use patchbay_tests::{
 };
 use serde_json::{Value, json};
 
-use crate::serve_api::{Reply, WRITE, bearer, follow, get, post, send, session, wait_for};
+use crate::{
+    mcp_http::initialize,
+    serve_api::{Reply, WRITE, bearer, follow, get, post, send, session, wait_for},
+};
 
 /// Posts a message of an MCP client. Returns the response, whose last event or body is a message.
 fn mcp(serving: &Serving, path: &str, headers: &str, message: &Value) -> Reply {
@@ -30,9 +33,7 @@ fn message(reply: &Reply) -> Value {
 
 /// Begins a session, and returns the header that names it.
 fn begin(serving: &Serving, path: &str) -> String {
-    let about = json!({"name": "tester", "version": "1"});
-    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": about});
-    let begun = mcp(serving, path, "", &json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}));
+    let begun = mcp(serving, path, "", &initialize("tester"));
     let id = begun.head.lines().find_map(|line| line.strip_prefix("mcp-session-id: "));
     format!("Mcp-Session-Id: {}\r\n", id.unwrap_or_else(|| panic!("{} {}", begun.head, begun.body)))
 }
@@ -77,9 +78,7 @@ fn mcp_client_elsewhere_calls_tools_in_a_workspace_of_the_server() {
         "POST",
         "/mcp?workspace=other",
         &format!("{token}Accept: application/json, text/event-stream\r\n"),
-        &json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": "2025-11-25", "capabilities": {},
-            "clientInfo": {"name": "phone", "version": "1"}}})
-        .to_string(),
+        &initialize("phone").to_string(),
     );
     let id = begun.head.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")).unwrap();
     write!(

@@ -173,10 +173,8 @@ async fn exchange<R: AsyncRead + Unpin>(socket: Socket, link: &mut Link, lines: 
         LinkEnd::Editor
     };
     let passing = async {
-        for line in link.reconnected() {
-            if to_server.send(line).await.is_err() {
-                return LinkEnd::Lost("sending failed".to_owned());
-            }
+        if !queue(&to_server, link.reconnected()).await {
+            return LinkEnd::Lost("sending failed".to_owned());
         }
         let mut silent = Instant::now() + SILENT;
         // The editor waits while the server stopped reading.
@@ -204,16 +202,16 @@ async fn exchange<R: AsyncRead + Unpin>(socket: Socket, link: &mut Link, lines: 
                             }
                         }
                         Passed::Reopened(lines) => {
-                            for line in lines {
-                                if to_server.send(line).await.is_err() {
-                                    return LinkEnd::Lost("sending failed".to_owned());
-                                }
+                            if !queue(&to_server, lines).await {
+                                return LinkEnd::Lost("sending failed".to_owned());
                             }
                         }
                         Passed::End(error) => return LinkEnd::Failed(error),
                     }
                 }
                 () = sleep_until(silent) => return LinkEnd::Lost(format!("nothing was received for {} s", SILENT.as_secs())),
+                // Before the next line of the editor, which would be lost.
+                () = to_server.closed() => return LinkEnd::Lost("sending failed".to_owned()),
                 (room, line) = next_line() => {
                     let Ok(room) = room else { return LinkEnd::Lost("sending failed".to_owned()) };
                     match line {
@@ -239,6 +237,16 @@ async fn exchange<R: AsyncRead + Unpin>(socket: Socket, link: &mut Link, lines: 
             lost
         }
     }
+}
+
+/// Queues lines for the server. Returns false if sending has ended.
+async fn queue(to_server: &mpsc::Sender<String>, lines: Vec<String>) -> bool {
+    for line in lines {
+        if to_server.send(line).await.is_err() {
+            return false;
+        }
+    }
+    true
 }
 
 async fn send(sink: &mut SplitSink<Socket, Message>, line: String) -> Result<(), String> {

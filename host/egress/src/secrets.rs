@@ -302,7 +302,7 @@ impl Secrets {
         let entries = self.file.values();
         let mut state = self.state();
         let bound = state.bound.iter().filter_map(|binding| self.in_environment(&binding.secret));
-        // A value that is no secret is logged where it is used.
+        // A value that cannot be a secret is logged where it is used.
         let variables = bound.filter_map(|(value, _)| Secret::new(value.to_str()?).ok());
         let values: Vec<Secret> = state.found.values().flatten().cloned().chain(variables).chain(entries).collect();
         if values.is_empty() {

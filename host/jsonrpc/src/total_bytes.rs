@@ -18,7 +18,7 @@ pub struct TotalBytes {
 struct CountedBytes {
     /// The bytes of the connections that are not ended.
     total: usize,
-    /// Those of each, by its number.
+    /// The bytes of each connection, by its number.
     connections: BTreeMap<u64, CountedConnection>,
     last: u64,
 }
@@ -36,14 +36,14 @@ pub struct ConnectionBytes {
     ended: CancellationToken,
 }
 
-/// Bytes that wait. They do no more when this is dropped.
+/// Bytes that count for a connection until this is dropped.
 pub struct WaitingBytes {
     connection: Arc<ConnectionBytes>,
     bytes: usize,
 }
 
 impl TotalBytes {
-    /// Returns a count of which nothing is used.
+    /// Returns an empty count with a limit in bytes.
     pub fn new(limit: usize) -> Arc<Self> {
         Arc::new(Self { limit, counted: Mutex::default() })
     }

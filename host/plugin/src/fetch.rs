@@ -173,7 +173,8 @@ impl PackageAddress {
         };
         let folder = temporary()?;
         let at = folder.path().join("download");
-        fs::copy(archive, &at).map_err(FetchError::io(archive))?;
+        let bytes = crate::inspect::read_at_most(archive, DownloadLimits::default().bytes);
+        fs::write(&at, bytes.map_err(FetchError::io(archive))?).map_err(FetchError::io(&at))?;
         web.package(folder, at, Some(signature))
     }
 

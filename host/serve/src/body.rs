@@ -42,7 +42,7 @@ async fn read_within(
         let frame = tokio::select! {
             biased;
             () = client.ended().cancelled() => {
-                let message = "too many bytes wait in all connections, most of them of this token; send this again.";
+                let message = "the server holds too many unhandled bytes, most of them from this token; try again later.";
                 return Err(failed(StatusCode::SERVICE_UNAVAILABLE, Code::Unavailable, message));
             }
             frame = timeout_at(deadline, body.frame()) => frame,

@@ -92,7 +92,10 @@ impl ServeFront {
         }
         let share = match self.state.requests.begin(token.digest) {
             Ok(share) => share,
-            Err(too_many) => return too_many_requests(too_many),
+            Err(too_many) => {
+                counters.refused_busy.fetch_add(1, Ordering::Relaxed);
+                return too_many_requests(too_many);
+            }
         };
         let active = Arc::new(ServedRequest { _active: connection.begin().await, _share: share });
         let mut request = Request::from_parts(head, Body::new(body));
@@ -164,7 +167,7 @@ fn too_many_requests(too_many: TooManyRequests) -> Response<Body> {
              config.toml.\n",
         ),
         TooManyRequests::OfAll => {
-            text(StatusCode::SERVICE_UNAVAILABLE, "Too many requests wait for others to end; send this again.\n")
+            text(StatusCode::SERVICE_UNAVAILABLE, "Too many requests are waiting; try again later.\n")
         }
     }
 }

@@ -94,7 +94,7 @@ fn endpoint(state: &ServeState, token: &ClientToken, named: Option<&str>) -> Res
     let ended = state.tokens.watch(token.digest);
     state.mcp.get(state.sessions.host(), token, ended, workspace).ok_or_else(|| {
         let message = format!(
-            "requests of {TOKEN_ENDPOINTS} workspaces of this token run, or of {ENDPOINTS} of all tokens; wait until one of them has ended."
+            "too many workspaces are in use: {TOKEN_ENDPOINTS} by this token, or {ENDPOINTS} by all tokens; try again when a request has ended."
         );
         ApiError { message, ..ApiError::new(StatusCode::SERVICE_UNAVAILABLE, Code::Unavailable) }
     })

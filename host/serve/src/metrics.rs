@@ -16,6 +16,7 @@ pub(crate) struct ServeCounters {
     pub(crate) refused_origin: AtomicU64,
     pub(crate) refused_token: AtomicU64,
     pub(crate) refused_draining: AtomicU64,
+    pub(crate) refused_busy: AtomicU64,
 }
 
 impl ServeCounters {
@@ -33,7 +34,7 @@ impl ServeCounters {
                 "Open sessions in which something runs",
                 sum(|shared| usize::from(!shared.session().is_idle())),
             ),
-            ("running_turns", "Turns that run", sum(|shared| shared.session().working_agents())),
+            ("running_turns", "Running turns", sum(|shared| shared.session().working_agents())),
             (
                 "clients",
                 "Clients of open sessions; one that has two sessions counts twice",
@@ -60,6 +61,7 @@ impl ServeCounters {
             ("origin", &self.refused_origin),
             ("token", &self.refused_token),
             ("draining", &self.refused_draining),
+            ("busy", &self.refused_busy),
         ];
         let refused = refused.map(|(why, count)| (format!("{{reason=\"{why}\"}}"), read(count)));
         metric(&mut page, "refusals_total", "counter", "Refused requests", refused);

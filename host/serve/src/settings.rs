@@ -34,7 +34,7 @@ pub struct ServeSettings {
     /// Seconds that turns have to end after SIGTERM. The rest is `interrupted`, as after a crash.
     #[schemars(range(min = 0, max = 3_600))]
     pub drain_seconds: u32,
-    /// Clients that are connected at once. Further ones wait. One token may use three quarters of them.
+    /// Requests and connections that are served at once. Up to 64 more wait, and others are refused. One token may use three quarters.
     #[schemars(range(min = 1, max = 10_000))]
     pub connections: u32,
     /// MiB of messages of all clients together that are not read, or not received to their end. Above it, the client with the most

@@ -112,7 +112,7 @@ pub(crate) async fn serve(socket: WebSocket, state: &ServeState, token: &ClientT
         if has_too_many {
             tracing::warn!(
                 token = token.name.as_str(),
-                "a client is disconnected: too many bytes wait for it or of it"
+                "disconnecting a client: too many bytes wait to be sent to it or were not handled yet"
             );
             let close = Message::Close(Some(SocketEnd::Unread.frame()));
             let _ = timeout(CLOSING, sink.send(close)).await;

@@ -1,6 +1,6 @@
 //! Creates and resumes sessions, and starts what serves them in the background.
 
-use std::{path::Path, sync::Arc};
+use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use patchbay_core::{AgentId, PrincipalId, SessionId};
 use patchbay_policy::quoted_folder;
@@ -116,7 +116,9 @@ impl Host {
                 source => SessionError::Snapshot { id, source },
             })?;
         let tokens = self.store.tokens(id).await?;
-        let (waiting, keys) = (self.store.queued_lines(id).await?, self.store.sent_keys().await?);
+        let waiting = self.store.queued_lines(id).await?;
+        // The keys of all sessions. Most sessions have no lines that wait.
+        let keys = if waiting.is_empty() { BTreeMap::new() } else { self.store.sent_keys().await? };
         let opened = Opened {
             hold,
             row,

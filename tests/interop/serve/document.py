@@ -195,7 +195,8 @@ CASES = (lines_of_the_page,)
 
 
 def wait_for(condition, what):
+    """Waits until `condition()`; `what` describes it for the failure."""
     end = time.monotonic() + SECONDS
     while not condition():
-        assert time.monotonic() < end, f"in {SECONDS} s: {what}"
+        assert time.monotonic() < end, f"in {SECONDS} s: {what()}"
         time.sleep(0.1)

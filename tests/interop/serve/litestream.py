@@ -41,7 +41,7 @@ def kill_and_restore(home):
     with open(home.folder / "litestream.log", "w") as log:
         copying = subprocess.Popen(words, stdout=log, stderr=log, **options)
         try:
-            wait_for(lambda: [*(home.folder / "replica/patchbay").rglob("*.ltx")], "the first copy")
+            wait_for(lambda: [*(home.folder / "replica/patchbay").rglob("*.ltx")], lambda: "the first copy")
             acknowledged, began = [], time.monotonic()
             while time.monotonic() - began < RUNNING:
                 line = len(acknowledged) + 1

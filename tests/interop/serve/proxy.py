@@ -29,7 +29,7 @@ def behind_caddy(home):
     with open(home.folder / "caddy.log", "w") as log:
         caddy = subprocess.Popen(["caddy", "run", "--config", file, "--adapter", "caddyfile"], env=environment, stdout=log, stderr=log)
     try:
-        wait_for(authority.exists, "a certificate: " + pathlib.Path(log.name).read_text())
+        wait_for(authority.exists, lambda: "a certificate: " + pathlib.Path(log.name).read_text())
         curl = ["curl", "-s", "--retry", "20", "--retry-connrefused", "--retry-delay", "1", "--cacert", authority]
         bearer = ["-H", f"Authorization: Bearer {home.token}"]
         listed = subprocess.run([*curl, *bearer, f"https://{host}/v1/sessions"], capture_output=True, text=True, timeout=60)

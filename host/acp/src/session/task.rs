@@ -82,7 +82,7 @@ enum TaskWake {
 
 /// The result of work that ran beside this task.
 enum SideTaskEnd {
-    /// What a prompt began has ended that was sent again, or the client has given it up.
+    /// A prompt that was sent again has ended, or its client has given it up.
     Repeated(Responder, Result<StopReason, RpcError>),
     /// An option was set, or not.
     OptionSet(Responder, Result<(), Outcome>),

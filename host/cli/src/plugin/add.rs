@@ -192,6 +192,10 @@ pub(super) async fn conflicts<'a>(
     skills: impl IntoIterator<Item = &'a SkillReport>,
     command: &str,
 ) -> Result<Vec<String>, CliError> {
+    let mut skills = skills.into_iter().peekable();
+    if skills.peek().is_none() {
+        return Ok(Vec::new());
+    }
     let snapshot = host.preview_snapshot(Path::new(".")).await?;
     let mut lines = Vec::new();
     for skill in skills {

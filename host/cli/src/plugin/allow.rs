@@ -150,12 +150,12 @@ fn check_settings(arguments: &PluginAllow, entry: &PackageServer, config: &Confi
         }
         Some(credential) if credential.origin != *origin => {
             let bound = &credential.origin;
-            wrong(format!("credential '{name}' is bound to {bound}, and the server is at {origin}."))
+            wrong(format!("credential '{name}' is bound to {bound}, but the server is at {origin}."))
         }
         Some(_)
             if headers.iter().any(|(header, value)| is_replaced(header) && entry.needed_variable(value).is_none()) =>
         {
-            wrong("the server's entry sets the header Authorization itself, so it can have no credential.".to_owned())
+            wrong("the server's entry sets the header Authorization itself, so you cannot add a credential.".to_owned())
         }
         Some(_) => Ok(()),
     }

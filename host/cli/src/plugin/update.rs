@@ -222,7 +222,7 @@ fn may_take(
     confirm(&format!("Update package '{name}' to {shown}?"), update.yes)
 }
 
-/// Prints the commands that allow servers again which have changed.
+/// Prints the commands that allow changed servers again.
 async fn print_server_changes(host: &Arc<Host>, held: &HeldPackages, name: &PackageName) -> Result<(), CliError> {
     let allowances = host.store().server_allowances().await?;
     let package = held.lock().package(name.as_str());

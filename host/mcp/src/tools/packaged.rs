@@ -77,12 +77,16 @@ impl PackagedServer {
     }
 }
 
+/// The longest name of a variable, in bytes. Looking further for its end would cost the square of the text's length.
+const NAME_BYTES: usize = 1_000;
+
 /// Replaces each `${NAME}` that has a value. The values are not searched again.
 fn expand(text: &str, value: impl Fn(&str) -> Option<String>) -> String {
     let (mut expanded, mut rest) = (String::new(), text);
     while let Some((before, inside)) = rest.split_once("${") {
         expanded += before;
-        match inside.split_once('}').and_then(|(name, after)| Some((value(name)?, after))) {
+        let end = inside.bytes().take(NAME_BYTES).position(|byte| byte == b'}');
+        match end.and_then(|end| Some((value(&inside[..end])?, &inside[end + 1..]))) {
             Some((value, after)) => {
                 expanded += &value;
                 rest = after;

@@ -101,9 +101,7 @@ impl Packages {
         held.delete_unused();
         Ok(held)
     }
-}
 
-impl Packages {
     /// Removes the allowances for servers that no installed package has: they would keep their names from others.
     async fn forget_gone_servers(&self, lock: &PackagesLock) -> Result<(), PackageError> {
         self.forget_servers(|ServerAllowance { package, server, .. }| {

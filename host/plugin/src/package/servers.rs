@@ -19,7 +19,7 @@ pub struct InstalledServer {
     pub package: PackageName,
     /// Its name in the package.
     pub name: String,
-    /// Its entry; `None` if `mcp.json` no longer has the entry of the lock.
+    /// Its entry; `None` if the files no longer have the entry of the lock.
     pub entry: Option<PackageServer>,
     /// The operator's decision about it.
     pub decision: ServerDecision,
@@ -91,7 +91,9 @@ impl InstalledServer {
 
     /// Returns the whole command or address.
     pub fn line(&self) -> String {
-        self.entry.as_ref().map_or_else(|| "its entry in mcp.json was changed".to_owned(), server_line)
+        self.entry
+            .as_ref()
+            .map_or_else(|| "its entry has changed since the package was installed".to_owned(), server_line)
     }
 }
 

@@ -44,17 +44,19 @@ pub(crate) const ARCHIVE: &str = "tar.gz";
 impl PackageContent {
     /// Reads the copy in the folder `copy`.
     pub(crate) fn of_copy(kind: PackageKind, copy: &Path) -> Result<Self, PackageError> {
-        let whole = Sums::of_copy(copy)?;
         if kind == PackageKind::AgentPlugin {
-            return Ok(Self { digest: whole.digest(), sums: whole });
+            let sums = Sums::of_copy(copy)?;
+            return Ok(Self { digest: sums.digest(), sums });
         }
         let only = only_entry(copy)?;
         if kind == PackageKind::Skill {
             let sums = Sums::of_copy(&only)?;
             return Ok(Self { digest: sums.digest(), sums });
         }
+        // It limits the size of the file that is read next.
+        let sums = Sums::of_copy(copy)?;
         let bytes = fs::read(&only).map_err(PackageError::io(&only))?;
-        Ok(Self { digest: Digest::of(&bytes), sums: whole })
+        Ok(Self { digest: Digest::of(&bytes), sums })
     }
 }
 

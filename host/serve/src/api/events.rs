@@ -55,7 +55,17 @@ pub(crate) enum ClientNews {
 
 impl Following {
     /// Joins a session. `after` is the last row that the client has; `None` is the last row there is.
-    pub(crate) async fn begin(state: Arc<ServeState>, call: &ApiCall, after: Option<u64>) -> Result<Self, ApiError> {
+    pub(crate) async fn begin(state: Arc<ServeState>, call: &ApiCall) -> Result<Self, ApiError> {
+        let last = match call.headers.get("last-event-id") {
+            None => None,
+            Some(id) => Some(
+                id.to_str()
+                    .ok()
+                    .and_then(|id| id.parse().ok())
+                    .ok_or_else(|| ApiError::invalid("Last-Event-ID is not the number of a row."))?,
+            ),
+        };
+        let after = last.or(call.query("after")?);
         let seat = open(&state, call).await?;
         let session = seat.shared().session();
         let events = FollowedEvents::new(session, after.unwrap_or_else(|| session.last_seq()));
@@ -95,17 +105,7 @@ impl Following {
 }
 
 pub(super) async fn follow(state: Arc<ServeState>, call: ApiCall) -> Result<Reply, ApiError> {
-    let last = match call.headers.get("last-event-id") {
-        None => None,
-        Some(id) => Some(
-            id.to_str()
-                .ok()
-                .and_then(|id| id.parse().ok())
-                .ok_or_else(|| ApiError::invalid("Last-Event-ID is not the number of a row."))?,
-        ),
-    };
-    let after = last.or(call.query("after")?);
-    let following = Following::begin(state, &call, after).await?;
+    let following = Following::begin(state, &call).await?;
     Ok(Reply::Whole(stream(following, |following, told| match told {
         ClientNews::QuestionsChanged => {
             let questions = json!(open_questions(&following.seat));

@@ -1,6 +1,6 @@
 //! The events of a session for a client that may join while answers are written: it is told the text so far, and then no piece twice.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, vec};
 
 use patchbay_core::{AgentId, DeltaKind, Event, EventKind};
 use patchbay_session::{AnswerSoFar, Received, Session, Subscription};
@@ -12,10 +12,8 @@ pub(super) struct FollowedEvents {
     events: Subscription,
     /// Whether the client lacks pieces: at the beginning, and after events were lost. They are in the text so far.
     is_behind: bool,
-    /// The answers under way when the client had caught up with the rows.
-    joined: Vec<(AgentId, AnswerSoFar)>,
-    /// How many of them the client was told.
-    told: usize,
+    /// The answers under way that the client was not told yet.
+    joined: vec::IntoIter<(AgentId, AnswerSoFar)>,
     /// The text that the client has of each agent's answer.
     shown: ShownTexts,
 }
@@ -33,17 +31,24 @@ impl ShownTexts {
         self.0 = answers.iter().map(shown).collect();
     }
 
-    /// Returns whether a client can show an event. A piece of text without the text before it cannot be shown: its answer ended
-    /// between the rows and the text so far, and follows as a row.
+    /// Returns whether an event continues what the client has. A piece without the text before it does not: its answer ended between
+    /// the rows and the text so far, and follows as a row.
     fn continues(&mut self, event: &Event) -> bool {
-        let EventKind::Delta { block: DeltaKind::Text, text, at } = &event.kind else { return true };
-        let attempt = (at.turn, at.answer, at.given_up);
-        let end = self.0.get(&event.agent).filter(|(known, _)| *known == attempt).map_or(0, |(_, end)| *end);
-        if at.offset > end {
-            return false;
+        let (known, end) = self.0.get(&event.agent).copied().unwrap_or_default();
+        match &event.kind {
+            EventKind::Delta { block: DeltaKind::Text, text, at } => {
+                let attempt = (at.turn, at.answer, at.given_up);
+                let end = if attempt == known { end } else { 0 };
+                if attempt < known || at.offset != end {
+                    return false;
+                }
+                self.0.insert(event.agent, (attempt, end.saturating_add(text.len() as u64)));
+                true
+            }
+            EventKind::Delta { at, .. } => (at.turn, at.answer, at.given_up) >= known,
+            EventKind::GivenUp { turn, answer, given_up, .. } => (*turn, *answer, *given_up) > known,
+            _ => true,
         }
-        self.0.insert(event.agent, (attempt, end.max(at.offset.saturating_add(text.len() as u64))));
-        true
     }
 }
 
@@ -62,8 +67,7 @@ impl FollowedEvents {
             session: Arc::clone(session),
             events,
             is_behind: true,
-            joined: Vec::new(),
-            told: 0,
+            joined: Vec::new().into_iter(),
             shown: ShownTexts::default(),
         }
     }
@@ -71,45 +75,29 @@ impl FollowedEvents {
     /// Waits for the next event; `None` when the session has ended. Cancel safe.
     pub(super) async fn next(&mut self) -> Result<Option<FollowedEvent>, StoreError> {
         loop {
-            if let Some((agent, answer)) = self.joined.get(self.told) {
-                self.told += 1;
-                return Ok(Some(FollowedEvent::Partial(*agent, answer.clone())));
+            if let Some((agent, answer)) = self.joined.next() {
+                return Ok(Some(FollowedEvent::Partial(agent, answer)));
             }
             let received = if self.is_behind { self.events.try_next().await? } else { self.events.next().await? };
             match &received {
                 // All earlier rows were sent. Rows that are committed from now on follow.
                 None if self.is_behind => {
-                    (self.is_behind, self.joined, self.told) = (false, self.session.answers_so_far(), 0);
-                    self.shown.join(&self.joined);
+                    let answers = self.session.answers_so_far();
+                    self.shown.join(&answers);
+                    (self.is_behind, self.joined) = (false, answers.into_iter());
                     continue;
                 }
                 None => return Ok(None),
                 Some(Received::Lagged(_)) => self.is_behind = true,
                 Some(Received::Event(event)) => {
                     let is_piece = matches!(event.kind, EventKind::Delta { .. });
-                    if (self.is_behind && is_piece)
-                        || self.joined.iter().any(|(agent, answer)| has(*agent, answer, event))
-                        || !self.shown.continues(event)
-                    {
+                    if (self.is_behind && is_piece) || !self.shown.continues(event) {
                         continue;
                     }
                 }
             }
             return Ok(received.map(FollowedEvent::Received));
         }
-    }
-}
-
-/// Returns whether the text so far already shows what an event tells.
-fn has(agent: AgentId, so_far: &AnswerSoFar, event: &Event) -> bool {
-    let is_it = |turn, answer| event.agent == agent && (turn, answer) == (so_far.turn, so_far.answer);
-    match &event.kind {
-        EventKind::Delta { block, at, .. } if is_it(at.turn, at.answer) => {
-            let is_in_text = *block == DeltaKind::Text && at.offset < so_far.text.len() as u64;
-            at.given_up < so_far.given_up || (at.given_up == so_far.given_up && is_in_text)
-        }
-        EventKind::GivenUp { turn, answer, given_up, .. } if is_it(*turn, *answer) => *given_up <= so_far.given_up,
-        _ => false,
     }
 }
 
@@ -143,9 +131,14 @@ mod tests {
         let [agent, other] = [1, 2].map(|byte| AgentId::from_bytes([byte; 16]));
         let so_far = AnswerSoFar { turn: 3, answer: 1, given_up: 1, text: "Good ".to_owned(), thinking: Vec::new() };
         let event = |agent, kind| Event { session: SessionId::from_bytes([9; 16]), agent, seq: 4, kind };
+        let is_known = |event: Event| {
+            let mut shown = ShownTexts::default();
+            shown.join(&[(agent, so_far.clone())]);
+            !shown.continues(&event)
+        };
         let known = |of, answer, given_up, offset, block| {
             let at = DeltaPosition { turn: 3, answer, index: 0, offset, given_up };
-            has(agent, &so_far, &event(of, EventKind::Delta { block, text: "x".to_owned(), at }))
+            is_known(event(of, EventKind::Delta { block, text: "x".to_owned(), at }))
         };
         use DeltaKind::{Text, Thinking};
         assert!(known(agent, 1, 1, 0, Text) && known(agent, 1, 1, 4, Text));
@@ -163,7 +156,7 @@ mod tests {
         };
         let given_up = |given_up| {
             let retry = retry.clone();
-            has(agent, &so_far, &event(agent, EventKind::GivenUp { turn: 3, answer: 1, given_up, retry }))
+            is_known(event(agent, EventKind::GivenUp { turn: 3, answer: 1, given_up, retry }))
         };
         assert!(given_up(1) && !given_up(2));
     }

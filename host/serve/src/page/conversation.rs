@@ -112,20 +112,22 @@ async fn page(state: &ServeState, call: &ApiCall) -> Result<Response<Body>, ApiE
 }
 
 /// Returns the last rows of a conversation up to row `last`, and whether these are all.
-async fn stored(session: &Session, rows: &ViewRows, last: u64) -> Result<(VecDeque<Markup>, bool), ApiError> {
+async fn stored(session: &Session, rows: &ViewRows, last: u64) -> Result<(Vec<Markup>, bool), ApiError> {
     let first = last.saturating_sub(LOOKED);
     let (mut found, mut are_all, mut read) = (VecDeque::new(), first == 0, first);
     let mut events = session.subscribe(first + 1);
     while read < last {
         let Some(Received::Event(event)) = events.try_next().await? else { break };
         read = event.seq;
-        found.extend(Some(&event).filter(|event| rows.has(event)).and_then(fragments::row));
+        if rows.has(&event) {
+            found.push_back(event);
+        }
         if found.len() > ROWS {
             are_all = false;
             found.pop_front();
         }
     }
-    Ok((found, are_all))
+    Ok((found.iter().filter_map(fragments::row).collect(), are_all))
 }
 
 /// The events of a conversation as HTML: `row`, `delta`, `partial`, `again`, `questions`, `agents`, `notice` and `state`.
@@ -143,9 +145,7 @@ pub(super) async fn events(
 }
 
 async fn follow(state: Arc<ServeState>, call: ApiCall) -> Result<Response<Body>, ApiError> {
-    let last = call.headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse().ok());
-    let after = last.map_or_else(|| call.query("after"), |last| Ok(Some(last)))?;
-    let following = Following::begin(state, &call, after).await?;
+    let following = Following::begin(state, &call).await?;
     let session = following.seat.shared().session();
     let shown = shown(session, &session.agent_tree().await?, &call).await?;
     Ok(stream(following, move |following, told| rendered(&shown, following, told)))

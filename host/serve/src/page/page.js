@@ -135,7 +135,7 @@ function follow(session) {
   });
   document.querySelector("#stop").addEventListener("click", async () => {
     // The button is disabled then, and would keep the focus.
-    if (await send(`${api}/stop`, {})) line.focus();
+    if (await send(`${api}/stop`, {})) (line ?? main).focus();
   });
   questions.addEventListener("click", async (event) => {
     const button = event.target.closest("button[data-answer]");

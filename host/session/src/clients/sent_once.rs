@@ -17,8 +17,8 @@ use crate::{LineClient, LineInput, Submitted};
 
 /// How often the end of a line is looked for that was sent before.
 const END_LOOK: Duration = Duration::from_millis(50);
-/// Rows of a turn that are searched for how it ended.
-const TURN_ROWS: u32 = 10_000;
+/// Rows that are read at once.
+const PAGE: u32 = 64;
 
 /// The result of looking up the key of a line.
 pub enum SentOnce<'a> {
@@ -39,7 +39,7 @@ pub struct OnceLine<'a> {
 }
 
 impl OnceLine<'_> {
-    /// Submits the line and stores its id with the key.
+    /// Submits the line. Its rows contain the key.
     pub fn submit(self, input: LineInput) -> Submitted {
         let client = input.client.map_or_else(LineClient::default, |client| LineClient::clone(&client));
         let client = Some(Arc::new(LineClient { key: Some(self.key), ..client }));
@@ -98,9 +98,10 @@ impl SharedSession {
         match (rows.first(), outcome) {
             (_, Some(outcome)) if is_whole(&outcome) => Ok(Some(outcome)),
             (Some(first), outcome) => match self.turn_outcome(first).await? {
-                Some(turn) => {
-                    Ok(Some(outcome.map_or(turn.clone(), |outcome| Outcome { message: turn.message, ..outcome })))
-                }
+                Some(turn) => Ok(Some(match outcome {
+                    Some(outcome) => Outcome { message: turn.message, ..outcome },
+                    None => turn,
+                })),
                 None => Ok(outcome),
             },
             (None, _) if store.has_call(CallId::of_line(line)).await? => {
@@ -117,22 +118,34 @@ impl SharedSession {
         let (store, session) = (self.session.store(), self.session.id());
         let joined = message.data.as_ref().and_then(|data| data["joined"].as_u64());
         let Some((turn, code)) = store.turn(session, joined.unwrap_or(message.seq)).await? else { return Ok(None) };
-        let rows = store.messages_of(session, message.agent, turn.began + 1..=u64::MAX, TURN_ROWS).await?;
-        let begins = |row: &&MessageRow| {
+        let wanted = match (turn.state, code) {
+            (TurnState::Waiting | TurnState::Running, _) => return Ok(None),
+            (TurnState::Interrupted, Some(code)) if code == Code::TurnInterrupted => {
+                return Ok(Some(Outcome::error(code, INTERRUPTED)));
+            }
+            (_, None | Some(Code::Answered)) => MessageKind::Assistant,
+            (_, Some(_)) => MessageKind::Notice,
+        };
+        let begins = |row: &MessageRow| {
             let is_message = matches!(row.kind, MessageKind::User | MessageKind::Skill);
             is_message && row.data.as_ref().is_none_or(|data| data["joined"].is_null())
         };
-        let rows: Vec<MessageRow> = rows.iter().take_while(|row| !begins(row)).cloned().collect();
-        let last = |kind| rows.iter().rfind(|row| row.kind == kind);
-        Ok(match (turn.state, code) {
-            (TurnState::Waiting | TurnState::Running, _) => None,
-            (TurnState::Interrupted, Some(code)) if code == Code::TurnInterrupted => {
-                Some(Outcome::error(code, INTERRUPTED))
+        let (mut last, mut from) = (None, turn.began + 1);
+        loop {
+            let rows = store.messages_of(session, message.agent, from..=u64::MAX, PAGE).await?;
+            let Some(end) = rows.last().map(|row| row.seq) else { break };
+            let is_over = rows.iter().any(begins);
+            let of_turn = rows.into_iter().take_while(|row| !begins(row));
+            last = of_turn.filter(|row| row.kind == wanted).last().or(last);
+            if is_over {
+                break;
             }
-            (_, None | Some(Code::Answered)) => last(MessageKind::Assistant).map(answered),
-            (_, Some(code)) => {
-                let line = last(MessageKind::Notice).map(|row| row.content.clone()).unwrap_or_default();
-                Some(Outcome::from_line(Status::Error, code, &line))
+            from = end + 1;
+        }
+        Ok(match code {
+            None | Some(Code::Answered) => last.as_ref().map(answered),
+            Some(code) => {
+                Some(Outcome::from_line(Status::Error, code, &last.map(|row| row.content).unwrap_or_default()))
             }
         })
     }

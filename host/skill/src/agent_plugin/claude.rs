@@ -15,7 +15,7 @@ use super::{
     claude_servers::read_servers,
     json::{self, Fields, MANIFEST_BYTES, kind, reason},
     package_name, read_skill, read_skills, skill_folders, too_many_skills,
-    unused::UnusedParts,
+    unused::{NAMED, UnusedParts},
 };
 use crate::{Problem, files};
 
@@ -81,7 +81,7 @@ pub(super) fn read(folder: &Path, opened: &Dir, files: Vec<PackageFile>) -> Resu
     let (servers, problems) = read_servers(opened, fields.take("mcpServers"));
     notes.extend(problems);
     let left = fields.left();
-    let unused_fields = left.iter().filter(|field| !DESCRIPTIVE.contains(&&***field));
+    let unused_fields = left.iter().filter(|field| !DESCRIPTIVE.contains(&&***field)).take(NAMED);
     notes.extend(unused_fields.map(|field| unused(format!("'{field}' is not used"))));
     notes.extend(UnusedParts::of(&files, true).notes(&[]));
     Ok(AgentPlugin { name, version, skills, servers, files, notes })
@@ -160,6 +160,10 @@ fn places(value: Option<Value>, field: &str, notes: &mut Vec<Problem>) -> Vec<St
         }
         Some(value) => vec![value],
     };
+    if values.len() > SKILLS {
+        notes.push(unused(format!("'{field}' has {} paths; the limit is {SKILLS}", values.len())));
+        return Vec::new();
+    }
     let read = |value: &Value| match value {
         Value::String(written) => place(written),
         other => Err(format!("expected a path, found {}", kind(other))),

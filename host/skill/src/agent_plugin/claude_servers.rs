@@ -12,16 +12,21 @@ use super::{
     json::{self, Fields, MANIFEST_BYTES, kind, reason},
     manifest::SpecVersion,
     servers::{PackageServer, SERVERS, ServerForm, ServerRefusal, ServerTransport, ServerVariables, server, transport},
+    unused::NAMED,
 };
 use crate::{Problem, files};
 
 /// The file that is read without being named.
 const FILE: &str = ".mcp.json";
+/// The longest expression between `${` and `}`, in bytes. Looking further for its end would cost the square of the text's length.
+const EXPRESSION_BYTES: usize = 1_000;
+/// The most variables of a server.
+const VARIABLES: usize = 64;
 
 /// Reads the servers in `.mcp.json`, and those that the manifest declares: a path, a table of servers, or several of these. A later
 /// one replaces an earlier one of its name. Returns them sorted by name, and a problem for everything that is left out.
 pub(super) fn read_servers(opened: &Dir, declared: Option<Value>) -> (Vec<PackageServer>, Vec<Problem>) {
-    let declared = match declared {
+    let mut declared = match declared {
         Some(Value::Array(values)) => values,
         other => other.into_iter().collect(),
     };
@@ -37,6 +42,10 @@ pub(super) fn read_servers(opened: &Dir, declared: Option<Value>) -> (Vec<Packag
         }
     };
     add(FILE, file(opened, FILE).map(Option::unwrap_or_default));
+    if declared.len() > SERVERS {
+        add(CLAUDE_MANIFEST, Err(format!("'mcpServers' has {} entries; the limit is {SERVERS}", declared.len())));
+        declared.clear();
+    }
     for value in declared {
         match value {
             Value::Object(table) => add(CLAUDE_MANIFEST, Ok(table.into_iter().collect())),
@@ -59,7 +68,7 @@ pub(super) fn read_servers(opened: &Dir, declared: Option<Value>) -> (Vec<Packag
             Err(problem) => problems.push(problem),
         }
         let name = text::excerpt(&name, 80);
-        let unused = left.iter().map(|field| format!("{place}: '{field}' of server '{name}' is not used."));
+        let unused = left.iter().take(NAMED).map(|field| format!("{place}: '{field}' of server '{name}' is not used."));
         problems.extend(unused.map(|message| Problem::new(Code::PackagePartUnused, message)));
     }
     (servers, problems)
@@ -146,17 +155,20 @@ fn placeholders(text: &str, fixed: Option<&str>, variables: &mut ServerVariables
     let (mut written, mut rest) = (String::new(), text);
     while let Some((before, inner)) = rest.split_once("${") {
         written.push_str(before);
-        let Some((expression, after)) = inner.split_once('}') else {
-            return Ok(written + "${" + inner);
+        let Some(end) = inner.bytes().take(EXPRESSION_BYTES).position(|byte| byte == b'}') else {
+            written.push_str("${");
+            rest = inner;
+            continue;
         };
+        let (expression, after) = (&inner[..end], &inner[end + 1..]);
         let (name, default) = match expression.split_once(":-") {
             Some((name, default)) => (name, Some(default)),
             None => (expression, None),
         };
         rest = after;
         match name {
-            "CLAUDE_PLUGIN_ROOT" => written.push_str("${PLUGIN_ROOT}"),
-            "CLAUDE_PLUGIN_DATA" => written.push_str("${PLUGIN_DATA}"),
+            "CLAUDE_PLUGIN_ROOT" | "PLUGIN_ROOT" => written.push_str("${PLUGIN_ROOT}"),
+            "CLAUDE_PLUGIN_DATA" | "PLUGIN_DATA" => written.push_str("${PLUGIN_DATA}"),
             _ if name.starts_with("user_config.") => {
                 let name = text::excerpt(name, 80);
                 return Err(ServerRefusal::Unsupported(format!(
@@ -172,6 +184,9 @@ fn placeholders(text: &str, fixed: Option<&str>, variables: &mut ServerVariables
                     ServerRefusal::Invalid(format!("its {field} depends on the variable '{}'", text::excerpt(name, 80)))
                 })?),
                 None => {
+                    if variables.len() == VARIABLES && !variables.contains_key(name) {
+                        return Err(ServerRefusal::Invalid(format!("it has more than {VARIABLES} variables")));
+                    }
                     variables.entry(name.to_owned()).or_insert_with(|| default.map(str::to_owned));
                     written.push_str(&format!("${{{name}}}"));
                 }

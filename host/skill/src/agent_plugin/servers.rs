@@ -29,7 +29,7 @@ pub struct PackageServer {
     pub name: String,
     /// How the server is reached.
     pub transport: ServerTransport,
-    /// ServerVariables of the user's environment by name, each with its default. `${NAME}` in arguments, values of `env` and headers
+    /// Variables of the user's environment by name, each with its default. `${NAME}` in arguments, values of `env` and headers
     /// stands for one of them, and is replaced only if the user allows that variable. Only Claude Code's form has them.
     pub variables: BTreeMap<String, Option<String>>,
     /// The digest of the entry and its form, because the forms read the same entry differently. It changes with any of its fields, but
@@ -74,7 +74,7 @@ impl PackageServer {
     }
 
     /// Whether this is the entry that [`PackageServer::own_entry`] returns, for `mcp.json` or for Claude Code.
-    pub fn is_own(&self) -> bool {
+    pub(super) fn is_own(&self) -> bool {
         let own = |root| [ServerForm::McpJson, ServerForm::Claude].map(|form| form.digest(&Self::own_entry(root)));
         ["${PLUGIN_ROOT}", "${CLAUDE_PLUGIN_ROOT}"].into_iter().any(|root| own(root).contains(&self.digest))
     }
@@ -108,7 +108,7 @@ pub enum ServerTransport {
         command: String,
         /// Arguments, which may contain `${PLUGIN_ROOT}` and `${PLUGIN_DATA}`.
         args: Vec<String>,
-        /// ServerVariables by name; values may contain both placeholders.
+        /// Variables by name; values may contain both placeholders.
         env: BTreeMap<String, String>,
         /// The working directory, with a placeholder or as `./…`; `None`: the root of the package.
         cwd: Option<String>,

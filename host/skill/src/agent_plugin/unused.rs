@@ -34,7 +34,7 @@ const ONLY_CLAUDE_HAS: &[(&str, &str)] = &[
     ("workflows", "workflows of Claude Code"),
 ];
 /// The most parts that are named.
-const NAMED: usize = 20;
+pub(super) const NAMED: usize = 20;
 
 /// The entries directly in a package.
 pub(super) struct UnusedParts {

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use patchbay_core::{Code, Digest, LineId, Outcome, PrincipalId, SessionId};
 use patchbay_session::SentOnce;
-use serde_json::json;
 
 use super::{
     super::open_prompts::{AbortOnDrop, OpenPrompt, StopReason},
@@ -256,14 +255,14 @@ impl SessionTask {
 /// Returns the digest of everything that makes the line of a prompt. Linked files count by their address alone: a prompt that is sent
 /// again is the same one, also if its agent has changed them meanwhile.
 fn request_digest(session: SessionId, blocks: &[ContentBlock]) -> Digest {
-    Digest::of(json!([session, blocks]).to_string().as_bytes())
+    Digest::of(&serde_json::to_vec(&(session, blocks)).unwrap_or_default())
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
 
-    use serde_json::Value;
+    use serde_json::{Value, json};
 
     use super::*;
 
