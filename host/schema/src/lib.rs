@@ -9,7 +9,7 @@
 //! - [`Schema::compile`] takes time linear in the size of the schema. It refuses unsupported keywords and schemas over
 //!   [`limits`]. A schema becomes a list of nodes, and a `$ref` an index into it, so nothing is copied.
 //! - [`Schema::check`] counts its steps and its depth. Its worst case is bounded, which lets it run on any thread.
-//! - Patterns are ECMA-262 regular expressions, matched in time linear in pattern and text.
+//! - Patterns are ECMA-262 regular expressions. Without look-around, a match takes time linear in pattern and text.
 //!
 //! The dialect is draft-07 if `$schema` names it, otherwise 2020-12. `format` is an annotation. Unknown keywords are
 //! ignored.
