@@ -129,7 +129,7 @@ fn files_are_renamed_deleted_and_patched_after_grants() {
     fs::remove_file(patchbay.workspace().join("b.txt")).unwrap();
     let stale = live.message(&format!("/patch {input}"));
     let words =
-        "Error: hunk 1 of 'a.txt' does not fit: line 2 is '2', not 'two'; nothing was written. Read the file again";
+        "Error: hunk 1 of 'a.txt' does not apply: line 2 is '2', not 'two'; nothing was written. Read the file again";
     assert_eq!(stale, words);
     assert!(!patchbay.workspace().join("b.txt").exists());
 

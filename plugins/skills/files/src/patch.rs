@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_written_unless_all_fits() {
+    fn nothing_is_written_unless_everything_applies() {
         for (path, contents, expected) in [
             ("z", "z\nmore\n", "stale: the patch deletes 'z', but leaves 1 line of it"),
             ("d/y", "", "exists: 'd/y' already exists"),

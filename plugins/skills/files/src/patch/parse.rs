@@ -35,9 +35,9 @@ pub(crate) struct Hunk<'a> {
     pub(crate) line: Option<usize>,
     pub(crate) old: Vec<&'a str>,
     pub(crate) new: Vec<&'a str>,
-    /// Whether the last old line has no newline; `new_open` is the same for the last new line.
-    pub(crate) old_open: bool,
-    pub(crate) new_open: bool,
+    /// Whether the last old line has no newline; `new_unterminated` is the same for the last new line.
+    pub(crate) old_unterminated: bool,
+    pub(crate) new_unterminated: bool,
 }
 
 /// Parses the text of a patch.
@@ -145,8 +145,8 @@ fn hunk<'a>(lines: &[&'a str], at: usize) -> Result<(Hunk<'a>, usize)> {
             '-' => hunk.old.push(text),
             '+' => hunk.new.push(text),
             '\\' => {
-                hunk.old_open |= last != Some('+');
-                hunk.new_open |= last != Some('-');
+                hunk.old_unterminated |= last != Some('+');
+                hunk.new_unterminated |= last != Some('-');
             }
             _ => {
                 hunk.old.push(text);
@@ -156,7 +156,7 @@ fn hunk<'a>(lines: &[&'a str], at: usize) -> Result<(Hunk<'a>, usize)> {
         last = Some(mark);
         end += 1;
     }
-    if hunk.old == hunk.new && hunk.old_open == hunk.new_open {
+    if hunk.old == hunk.new && hunk.old_unterminated == hunk.new_unterminated {
         return Err(wrong(at, "the hunk changes nothing"));
     }
     Ok((hunk, end))
@@ -190,7 +190,7 @@ mod tests {
         let hunk = &files[0].hunks[0];
         assert_eq!((hunk.line, &*hunk.old), (Some(3), &["one", "two", "", "three"][..]));
         assert_eq!(hunk.new, ["one", "2", "", "three"]);
-        assert!(files[1].hunks[0].new_open && !files[0].hunks[0].new_open);
+        assert!(files[1].hunks[0].new_unterminated && !files[0].hunks[0].new_unterminated);
         assert_eq!(files[2].hunks[0].old, ["-- gone"]);
     }
 
