@@ -28,12 +28,12 @@ fn main() {
         write_lists("", "", "");
         return;
     };
-    // The stored description of each component is the JSON file next to it.
-    let (mut skills, mut answers, mut adapters) = (String::new(), String::new(), String::new());
+    // The tool list of each component is the JSON file next to it.
+    let (mut skills, mut tool_lists, mut adapters) = (String::new(), String::new(), String::new());
     for file in files(&dist) {
         let (name, path) = (file.file_stem().unwrap().to_str().unwrap(), file.to_str().unwrap());
         if is(&file, "json") {
-            writeln!(answers, "    include_str!({path:?}),").unwrap();
+            writeln!(tool_lists, "    include_str!({path:?}),").unwrap();
         } else {
             let digest: [u8; 32] = Sha256::digest(fs::read(&file).unwrap()).into();
             writeln!(skills, "    BundledSkill::with_digest({name:?}, include_bytes!({path:?}), {digest:?}),").unwrap();
@@ -47,13 +47,13 @@ fn main() {
         )
         .unwrap();
     }
-    write_lists(&skills, &answers, &adapters);
+    write_lists(&skills, &tool_lists, &adapters);
 }
 
 /// Writes the elements of the lists that `src/bundled.rs` includes.
-fn write_lists(skills: &str, answers: &str, adapters: &str) {
+fn write_lists(skills: &str, tool_lists: &str, adapters: &str) {
     let out = PathBuf::from(env::var("OUT_DIR").unwrap());
-    for (name, list) in [("bundled.rs", skills), ("answers.rs", answers), ("adapters.rs", adapters)] {
+    for (name, list) in [("bundled.rs", skills), ("tool_lists.rs", tool_lists), ("adapters.rs", adapters)] {
         fs::write(out.join(name), format!("&[\n{list}]")).unwrap();
     }
 }

@@ -88,7 +88,7 @@ fn person_calls_tools_of_a_server() {
 #[test]
 fn tool_with_effects_needs_a_decision() {
     let write = r#"call mcp__test__write_it {"text": "hi"}"#;
-    let denied = "tool 'mcp__test__write_it' may not be called: it is not allowed. To allow it: write \
+    let denied = "tool 'mcp__test__write_it' may not be called: it is not allowed. To allow it: set \
                   tools.\\\"write.it\\\" = \\\"allow\\\" in [mcp.test] of config.toml";
     let said = &lines(&served("plain", ""), &[write])[0];
     assert!(said.contains(denied) && said.contains("denied"), "{said}");
@@ -265,8 +265,8 @@ fn misbehaving_server_over_http_costs_its_own_call_only() {
         (
             "missing",
             "unavailable",
-            "the MCP server 'test' is not available: it responded with HTTP status 404. 'patchbay mcp check test' \
-             shows more.",
+            "the MCP server 'test' is not available: it responded with HTTP status 404. Run 'patchbay mcp check \
+             test' for details.",
         ),
         ("fails", "unavailable", "the MCP server 'test' is not available: it responded with HTTP status 500. "),
         ("redirects", "unavailable", "the MCP server 'test' is not available: it responded with HTTP status 302. "),
@@ -381,7 +381,7 @@ fn server_that_is_not_there_is_reported_once() {
     // On a busy machine, it may have failed five times.
     let given_up = ran.err.matches("not restarted in this session").count();
     assert_eq!((ran.code, reported - given_up), (Some(0), 1), "{}", ran.err);
-    assert!(ran.err.contains(&format!("{words}. 'patchbay mcp check test' shows more.")), "{}", ran.err);
+    assert!(ran.err.contains(&format!("{words}. Run 'patchbay mcp check test' for details.")), "{}", ran.err);
     let missing = "tool 'mcp__test__echo' not found: no available MCP server has it.";
     assert!(ran.out.contains(missing), "{}", ran.out);
 }
@@ -397,7 +397,7 @@ fn check_shows_tools_decisions_and_what_is_left_out() {
         "ask    decided in config.toml",
         "allow  the server marks it as read-only",
         "ask    the server does not mark it as read-only",
-        "Note: Tool 'write_it' is left out: 'write.it' has the same name, 'mcp__test__write_it'.",
+        "Note: Tool 'write_it' is left out: like 'write.it', it would be named 'mcp__test__write_it'.",
         "Note: Tool 'echo' is declared twice; the first one is used.",
         "Note: Tool 'no_schema' is left out: its declaration is invalid: missing field `inputSchema`.",
         "The schema of tool 'mcp__test__bad' uses 'unevaluatedProperties', which is not supported",

@@ -189,7 +189,7 @@ fn server_runs_only_after_it_was_allowed_by_name() {
     assert!(live.message(ECHO).contains("echo: hi"), "an open session has it from the next turn on");
     assert_eq!((mode(&installed.join("bin/run")), mode(&installed.join("bin/hook"))), (0o555, 0o444));
     let (said, _) = package.line(WRITE);
-    let denied = "tool 'mcp__run__write_it' may not be called: it is not allowed. A person can allow it when asked";
+    let denied = "tool 'mcp__run__write_it' may not be called: it is not allowed. The user can allow it when asked";
     assert!(said.contains(denied), "{said}");
     for name in ["run", "tools/run"] {
         let checked = patchbay.run(&["mcp", "check", name]);

@@ -85,7 +85,7 @@ fn adapter_requests_cannot_leave_their_origin() {
         (
             "foreign",
             sends(&json!({ "auth": credential("api-key") })),
-            "requested the credential 'api-key'; its own is 'own'",
+            "requested the credential 'api-key', but may only use 'own'",
         ),
         ("blob", sends(&json!({ "body": [{ "blob-base64": 7 }] })), "put blob 7 into a body, but it does not exist"),
     ];

@@ -7,13 +7,14 @@ use patchbay_tools::BundledGrant;
 /// The bundled skills, sorted by name.
 pub(crate) const SKILLS: &[BundledSkill] = include!(concat!(env!("OUT_DIR"), "/bundled.rs"));
 
-/// The stored tool lists of their components. Without them, the first start would run each component.
-pub(crate) const ANSWERS: &[&str] = include!(concat!(env!("OUT_DIR"), "/answers.rs"));
+/// The tools of the bundled skills' components, as JSON from build time. Without these lists, the first start would
+/// have to run each component.
+pub(crate) const TOOL_LISTS: &[&str] = include!(concat!(env!("OUT_DIR"), "/tool_lists.rs"));
 
 /// The bundled adapters, sorted by name.
 pub(crate) const ADAPTERS: &[BundledAdapter] = include!(concat!(env!("OUT_DIR"), "/adapters.rs"));
 
-/// Capabilities of bundled skills that need no grant by the operator.
+/// The capabilities that bundled skills may use without a grant by the operator.
 pub(crate) const GRANTS: &[BundledGrant] = &[
     BundledGrant { skill: "code", capability: "tools" },
     BundledGrant { skill: "files", capability: "workspace-read" },

@@ -266,7 +266,7 @@ fn host_config(
         mcp: config.mcp,
         journal: config.journal,
         record: config.sessions.record,
-        bundled: BundledSkills { skills: bundled::SKILLS, grants: bundled::GRANTS, answers: bundled::ANSWERS },
+        bundled: BundledSkills { skills: bundled::SKILLS, grants: bundled::GRANTS, answers: bundled::TOOL_LISTS },
         observer: Arc::new(observer),
         package: None,
         program: program(),

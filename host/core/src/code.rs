@@ -264,7 +264,7 @@ codes! {
         TokenRight = "token_right", "`patchbay serve`: the token lacks the right that this requires.";
         QuestionClosed = "question_closed", "`patchbay serve`: the question was answered already, or its call was stopped.";
         ServerDraining = "server_draining", "`patchbay serve`: the server is shutting down and accepts no new lines.";
-        LinkUsed = "link_used", "`patchbay serve --open`: the link was used already, or is older than 60 seconds.";
+        LinkUsed = "link_used", "`patchbay serve --open`: the link has already been used, or is older than 60 seconds.";
         ClientProtocol = "client_protocol", "The client of `patchbay mcp` broke the protocol before it was connected.";
         Timeout = "timeout", "`exec` reached its timeout.";
         Internal = "internal", "A bug in Patchbay. Please report it.";

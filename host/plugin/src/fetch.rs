@@ -27,13 +27,13 @@ use crate::{
 pub enum PackageAddress {
     /// A file or folder of this machine.
     Local(PathBuf),
-    /// A file by https, or by http from this machine.
+    /// A file to download over https, or over http from this machine.
     Web(WebAddress),
     /// A repository of a registry.
     Registry(RegistryAddress),
 }
 
-/// The URL of a `.wasm` or of a `.tar.gz`. Its text form has the folder in the archive after `#`.
+/// The URL of a `.wasm` or of a `.tar.gz`. As text, the folder in the archive follows after `#`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebAddress {
     url: String,
@@ -44,22 +44,22 @@ pub struct WebAddress {
     stem: String,
 }
 
-/// Why a text is not the address of a package.
+/// Why a string is not the address of a package.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
-    /// It cannot be requested. The URL is not shown: it may hold a password.
+    /// It cannot be requested. The URL is not shown, because it may contain a password.
     #[error("invalid URL: {0}")]
     Url(#[from] UrlError),
-    /// It is not a file that can be a package.
-    #[error("'{0}' is neither a .wasm nor a .tar.gz; write the URL of the file itself")]
+    /// Its file name has neither of the two extensions.
+    #[error("'{0}' is neither a .wasm nor a .tar.gz; use the URL of the file itself")]
     File(String),
-    /// `--path` for something that is not an archive.
-    #[error("--path names a folder in a .tar.gz, but {0} is not one")]
+    /// A folder (`--path`, or after `#`) in something that is not an archive.
+    #[error("--path selects a folder in a .tar.gz, but {0} is not a .tar.gz")]
     NoArchive(String),
     /// It is not the address of a package in a registry.
     #[error(transparent)]
     Registry(#[from] RegistryAddressError),
-    /// It looks like a repository of GitHub.
+    /// It looks like a GitHub repository.
     #[error(
         "'{0}' does not exist. If it is a repository on GitHub: git clone https://github.com/{0}, then: patchbay plugin add ./{1}"
     )]
@@ -78,7 +78,7 @@ impl FromStr for PackageAddress {
         }
         let path = PathBuf::from(written);
         match written.split_once('/') {
-            Some((owner, repository)) if is_word(owner) && is_word(repository) && !path.exists() => {
+            Some((owner, repository)) if is_github_name(owner) && is_github_name(repository) && !path.exists() => {
                 Err(AddressError::Repository(written.to_owned(), repository.to_owned()))
             }
             _ => Ok(Self::Local(path)),
@@ -86,7 +86,7 @@ impl FromStr for PackageAddress {
     }
 }
 
-fn is_word(text: &str) -> bool {
+fn is_github_name(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     text.bytes().all(is_plain) && text.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric())
 }
@@ -132,7 +132,7 @@ impl WebAddress {
 }
 
 impl PackageAddress {
-    /// Returns the address with the folder of `--path`.
+    /// Returns the address of a folder in this archive, for `--path`.
     ///
     /// # Errors
     /// [`AddressError::NoArchive`].
@@ -143,7 +143,8 @@ impl PackageAddress {
         }
     }
 
-    /// Returns the address as the operator's rules see it: without version, digest and folder in an archive.
+    /// Returns the part of the address that the operator's rules match: without version, digest and folder in an
+    /// archive.
     pub fn source(&self) -> String {
         match self {
             Self::Local(path) => {
@@ -154,7 +155,7 @@ impl PackageAddress {
         }
     }
 
-    /// Fetches the package. Nothing of it is parsed before its digest is right, if one is known.
+    /// Fetches the package. A download is compared with the digest in `options` before anything is parsed.
     ///
     /// # Errors
     /// [`FetchError`].
@@ -166,10 +167,10 @@ impl PackageAddress {
         }
     }
 
-    /// Returns the package in an archive that was fetched from here earlier. Its signature is checked again.
+    /// Returns the package in an archive that was fetched from this address earlier. Its signature is checked again.
     pub(crate) fn reopen(&self, archive: &Path, signature: Vec<u8>) -> Result<FetchedPackage, FetchError> {
         let Self::Web(web) = self else {
-            return Err(TarballError::Damaged("no package came in an archive from there".to_owned()).into());
+            return Err(TarballError::Damaged("packages of this address are not archives".to_owned()).into());
         };
         let folder = temporary()?;
         let at = folder.path().join("download");
@@ -178,7 +179,7 @@ impl PackageAddress {
         web.package(folder, at, Some(signature))
     }
 
-    /// Returns the version that the address names. Only the address of a registry does.
+    /// Returns the version in the address of a registry. Other addresses have none.
     pub fn version(&self) -> Option<String> {
         match self {
             Self::Registry(address) => match address.reference() {
@@ -189,8 +190,8 @@ impl PackageAddress {
         }
     }
 
-    /// Returns the address of the newest version. `wanted` is a version that the user named, `installed` the one that is there: a
-    /// pre-release follows only another one. Only a registry has several versions at one address.
+    /// Returns the address of the version `wanted`, or of the newest one. Pre-releases count if `installed` is one, or
+    /// if there is nothing else. Only a registry has several versions; other addresses are returned as they are.
     ///
     /// # Errors
     /// [`FetchError`], if the registry cannot be read or has no such version.
@@ -213,7 +214,7 @@ impl PackageAddress {
         let found = versions.iter().rfind(is_wanted).or(versions.last().filter(|_| wanted.is_none()));
         let missing = || match wanted {
             Some(wanted) => format!("{}:{wanted}", address.repository()),
-            None => format!("{} with a version", address.repository()),
+            None => format!("a version of {}", address.repository()),
         };
         let found = found.ok_or_else(|| RegistryError::NotFound(missing()))?;
         Ok(Self::Registry(address.at(Reference::Version(found.clone()))))
@@ -231,10 +232,10 @@ impl fmt::Display for PackageAddress {
     }
 }
 
-/// What is known about a package before it is fetched.
+/// How to fetch a package.
 #[derive(Clone, Debug, Default)]
 pub struct FetchOptions {
-    /// The digest of the file: `--sha256`.
+    /// The digest that the file must have (`--sha256`), if known.
     pub sha256: Option<Digest>,
     /// How to sign in to a registry.
     pub sign_in: SignIn,
@@ -245,11 +246,12 @@ pub struct FetchOptions {
 pub struct FetchedPackage {
     /// The file or folder.
     pub path: PathBuf,
-    /// Its exact address: a registry's has the digest of the manifest.
+    /// Its exact address; for a registry, with the digest of the manifest.
     pub found: String,
     /// The signature, if it has one.
     pub signature: Option<Vec<u8>>,
-    /// The key that signed the fetched file. `None` without a signature, or if a folder's sums are to be compared with it.
+    /// The key that signed the fetched file. `None` without a signature, and for a folder, whose signature is checked
+    /// later.
     pub signer: Option<Fingerprint>,
     /// The archive that the package came in, which the signature covers.
     pub archive: Option<PathBuf>,
@@ -269,10 +271,10 @@ pub enum FetchError {
     /// The archive cannot be unpacked.
     #[error(transparent)]
     Archive(#[from] TarballError),
-    /// The server does not say whether there is a signature.
+    /// The server refused the request for the signature, which may or may not exist.
     #[error(
-        "{origin} responded with status {status} to the request for '{file}', so the package may be signed. Ask its publisher to upload the \
-         signature, or to answer 404 where there is none; S3 does if everyone may list the bucket"
+        "{origin} responded with status {status} to the request for '{file}', which hides whether the package is signed. \
+         Ask the publisher to upload the signature, or to respond with 404 if there is none (on S3: let everyone list the bucket)"
     )]
     SignatureRefused {
         /// The origin that answered.
@@ -282,7 +284,7 @@ pub enum FetchError {
         /// The name of the file with the signature.
         file: String,
     },
-    /// It has a signature that is not valid. A package without a signature is no error here.
+    /// The signature is invalid. A missing signature is not an error here.
     #[error(transparent)]
     Signature(#[from] SignatureError),
     /// A file of this machine cannot be used.
@@ -314,11 +316,12 @@ impl FetchError {
     }
 }
 
-/// Reads the signature in the file at `path`; `None` if it does not exist. A pipe is refused, since opening it can take forever.
+/// Reads the signature in the file at `path`; `None` if it does not exist. A pipe is refused, because opening one can
+/// block forever.
 pub(crate) fn read_signature(path: &Path) -> io::Result<Option<Vec<u8>>> {
     match fs::metadata(path) {
         Ok(metadata) if metadata.is_file() => {}
-        Ok(_) => return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")),
+        Ok(_) => return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     }
@@ -328,9 +331,9 @@ pub(crate) fn read_signature(path: &Path) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(signature))
 }
 
-/// A local package has its signature beside it, as `NAME.sig`.
+/// Opens a local package. Its signature is the file `NAME.sig` beside it.
 fn local(path: &Path) -> Result<FetchedPackage, FetchError> {
-    // A path that does not exist is reported where it is read as a package.
+    // A path that does not exist is reported later, when the package is read.
     let canonical = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let beside = PathBuf::from(format!("{}.sig", canonical.display()));
     let signature = read_signature(&beside).map_err(FetchError::io(&beside))?;
@@ -402,7 +405,7 @@ fn temporary() -> Result<TempDir, FetchError> {
     tempfile::tempdir().map_err(FetchError::io(&std::env::temp_dir()))
 }
 
-/// Gives a downloaded component the file name that its skill has, or the first of `names` that can be one.
+/// Renames a downloaded component to the name of its skill, else to the first valid name in `names`, else to `plugin`.
 fn named(folder: &Path, download: &Path, component: &[u8], names: &[&str]) -> Result<PathBuf, FetchError> {
     let skill_md = embedded_skill_md(component).ok().flatten();
     let own = skill_md.as_deref().and_then(declared_name);
@@ -413,7 +416,7 @@ fn named(folder: &Path, download: &Path, component: &[u8], names: &[&str]) -> Re
     Ok(path)
 }
 
-/// Returns the `name` in the frontmatter of a SKILL.md, which is judged later.
+/// Returns the `name` in the frontmatter of a SKILL.md, without a check of the rest.
 fn declared_name(skill_md: &str) -> Option<Name> {
     let lines = skill_md.lines().skip(1).take_while(|line| line.trim_end() != "---");
     let written = lines.into_iter().find_map(|line| line.strip_prefix("name:"))?;

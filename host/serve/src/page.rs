@@ -1,5 +1,5 @@
-//! The page for browsers: sessions, one conversation as it streams, its questions, what models have cost. Everything that it changes
-//! goes through `/v1`.
+//! The web pages of `patchbay serve`: the list of sessions, a conversation as it streams with its questions, and the
+//! cost of models. The pages only display; their script makes every change through `/v1`.
 
 mod conversation;
 mod fragments;
@@ -25,23 +25,23 @@ use crate::{
     workspaces,
 };
 
-/// Nothing of another origin, nothing in the page itself, and no frame around it.
-const POLICY: &str = "default-src 'self'; img-src 'none'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
+/// The `Content-Security-Policy`: scripts and styles from this origin only and never inline, no images, no framing.
+const CONTENT_POLICY: &str = "default-src 'self'; img-src 'none'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 const SCRIPT: &str = include_str!("page/page.js");
 const STYLE: &str = include_str!("page/page.css");
-/// Limit in bytes of a body with a code: it is read without a token.
-const CODE_BYTES: usize = 1 << 10;
-/// How long a body with a code may take to arrive.
-const CODE_TIME: Duration = Duration::from_secs(10);
+/// Size limit of a login request, in bytes. Small, because this body is read before authentication.
+const LOGIN_BYTES: usize = 1 << 10;
+/// How long the body of a login request may take to arrive.
+const LOGIN_TIME: Duration = Duration::from_secs(10);
 
-/// A code of a link.
+/// The body of a login request: the one-time code in a link of `patchbay serve --open`.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct LoginCode {
     code: String,
 }
 
-/// The paths that a browser without a cookie may read. They show nothing of the home.
+/// Whether a browser may request this path without a cookie. None of these pages shows user data.
 pub(crate) fn is_open(path: &str) -> bool {
     matches!(path, "/open" | "/page.js" | "/page.css")
 }
@@ -53,7 +53,7 @@ pub(crate) fn routes(router: Router<Arc<ServeState>>) -> Router<Arc<ServeState>>
         .route("/usage", get(usage))
         .route("/sessions/{session}", get(conversation::show))
         .route("/sessions/{session}/events", get(conversation::events))
-        .route("/open", get(opening).post(opened))
+        .route("/open", get(login_page).post(log_in))
         .route("/page.js", get(async || asset("text/javascript; charset=utf-8", SCRIPT)))
         .route("/page.css", get(async || asset("text/css; charset=utf-8", STYLE)))
 }
@@ -73,16 +73,17 @@ async fn usage(State(state): State<Arc<ServeState>>) -> Response<Body> {
     }
 }
 
-async fn opening() -> Response<Body> {
+async fn login_page() -> Response<Body> {
     page("Patchbay", "open", &html! { h1 { "Patchbay" } p { "Opening …" } })
 }
 
-async fn opened(State(state): State<Arc<ServeState>>, request: Request) -> Response<Body> {
-    let body = timeout(CODE_TIME, to_bytes(request.into_body(), CODE_BYTES)).await;
+/// Exchanges the code of a link for a cookie. A body that is late, too large or malformed counts as an unknown code.
+async fn log_in(State(state): State<Arc<ServeState>>, request: Request) -> Response<Body> {
+    let body = timeout(LOGIN_TIME, to_bytes(request.into_body(), LOGIN_BYTES)).await;
     let body = body.ok().and_then(Result::ok).unwrap_or_default();
     let LoginCode { code } = serde_json::from_slice(&body).unwrap_or_default();
     if !state.logins.take(&code) {
-        let message = "this link was used already, or is older than 60 seconds.".to_owned();
+        let message = "this link has already been used, or is older than 60 seconds.".to_owned();
         let code = patchbay_core::Code::LinkUsed;
         return ApiError { message, ..ApiError::new(StatusCode::FORBIDDEN, code) }.into_response();
     }
@@ -93,7 +94,12 @@ async fn opened(State(state): State<Arc<ServeState>>, request: Request) -> Respo
             response.headers_mut().insert(header::SET_COOKIE, cookie);
             response
         }
-        Ok(None) => ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, patchbay_core::Code::Internal).into_response(),
+        // Another browser's token got the same random name.
+        Ok(None) => {
+            let message = "cannot create a token for this browser; run 'patchbay serve --open' again.".to_owned();
+            let code = patchbay_core::Code::Internal;
+            ApiError { message, ..ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, code) }.into_response()
+        }
         Err(error) => ApiError::from(error).into_response(),
     }
 }
@@ -102,9 +108,10 @@ fn page(title: &str, kind: &str, content: &Markup) -> Response<Body> {
     document(title, &html! { main #main tabindex="-1" data-page=(kind) { (content) } })
 }
 
+/// Returns the page for a failed request. Only [`ApiError::NOT_FOUND`] has no message.
 fn failed(error: &ApiError) -> Response<Body> {
-    let message = if error.message.is_empty() { "There is nothing at this address." } else { &error.message };
-    let mut response = page("Not possible", "error", &html! { h1 { "Not possible" } p { (message) } });
+    let message = if error.message.is_empty() { "Page not found." } else { &error.message };
+    let mut response = page("Error", "error", &html! { h1 { "Error" } p { (message) } });
     *response.status_mut() = error.status;
     response
 }
@@ -121,7 +128,7 @@ fn document(title: &str, main: &Markup) -> Response<Body> {
                 script type="module" src="/page.js" {}
             }
             body {
-                a.skip href="#main" { "Skip to the content" }
+                a.skip href="#main" { "Skip to content" }
                 header { strong { "Patchbay" } nav aria-label="Pages" { a href="/" { "Sessions" } " " a href="/usage" { "Usage" } } }
                 p #status role="status" {}
                 (main)
@@ -135,7 +142,7 @@ fn asset(media_type: &'static str, content: impl Into<Body>) -> Response<Body> {
     let mut response = Response::new(content.into());
     for (name, value) in [
         (header::CONTENT_TYPE, media_type),
-        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::CONTENT_SECURITY_POLICY, CONTENT_POLICY),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::REFERRER_POLICY, "no-referrer"),
         (header::CACHE_CONTROL, "no-store"),

@@ -1,5 +1,5 @@
-//! The data that a front shows when an agent comes into view: its last exchange, and the answer that it is writing.
-//! Fronts call it after the event `ViewMoved`.
+//! The data that a front needs to show an agent that comes into view: its last message and answer, and the answer that
+//! it is writing. Fronts call [`Session::agent_in_view_now`] at startup and after each event `ViewMoved`.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use serde::Deserialize as _;
 
 use crate::{Session, recap};
 
-/// The agent in view at one moment.
+/// The state of the agent in view at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentInView {
     /// The UUID that identifies the agent.
@@ -21,25 +21,26 @@ pub struct AgentInView {
     pub is_dead: bool,
     /// Whether it is running a turn.
     pub is_working: bool,
-    /// The number of the last row of the session at that moment: later rows are not part of `exchange`.
+    /// The number of the session's last row at that moment. `exchange` contains no later rows.
     pub seq: u64,
-    /// Its last message and the answer to it, as lines for a user; empty if it has none.
+    /// The last message that the agent received and its answer, as lines to print; empty if it received none.
     pub exchange: Vec<String>,
-    /// Tokens of its conversation after the last answer; `None` if they are not known.
+    /// Length of its conversation after the last answer, in tokens; `None` if unknown.
     pub context_tokens: Option<u64>,
-    /// Number of its unread mails.
+    /// Number of unread messages in its mailbox.
     pub unread: u64,
-    /// Its tasks, as its model listed them last.
+    /// The latest task list from its model.
     pub tasks: Vec<Task>,
-    /// The answer that it is writing, which is not stored yet.
+    /// The answer that it is writing, if any. This answer is not in the store yet.
     pub answer: Option<AnswerSoFar>,
 }
 
 impl Session {
-    /// Returns the agent in view. Events that follow continue it: rows after `seq`, and pieces of `answer` behind its text.
+    /// Returns the state of the agent in view. To keep it current, apply the events that follow: rows after `seq`, and
+    /// deltas, which continue the text of `answer`.
     ///
     /// # Errors
-    /// The store could not be read or written.
+    /// The store could not be read.
     pub async fn agent_in_view_now(&self) -> Result<AgentInView, StoreError> {
         loop {
             let agent = self.agent_in_view();
@@ -49,33 +50,35 @@ impl Session {
             let unread = self.log().store().mail_counts(agent.id()).await?.unread;
             let tasks = self.tasks_of(agent.id()).await?;
             let answer = agent.answer_so_far();
-            // The same answer before and after: it was not stored when `seq` was the last row.
-            if place(before.as_ref()) == place(answer.as_ref()) {
+            // If the agent is still writing the same answer, `exchange` cannot contain it. Otherwise an answer ended in
+            // between and could be in both or in neither, so everything is read again.
+            if answer_index(before.as_ref()) == answer_index(answer.as_ref()) {
                 return Ok(AgentInView { unread, tasks, ..in_view(&agent, seq, exchange, answer) });
             }
         }
     }
 
-    /// Returns the answers that agents are writing, with the text so far. Pieces that follow continue it.
+    /// Returns the answers that agents are writing, with their text so far. Later deltas continue the text.
     pub fn answers_so_far(&self) -> Vec<(AgentId, AnswerSoFar)> {
         let agents: Vec<Arc<Agent>> = self.agents().living().cloned().collect();
         agents.iter().filter_map(|agent| Some((agent.id(), agent.answer_so_far()?))).collect()
     }
 
-    /// Returns the number of unread mails of the agent in view.
+    /// Returns the number of unread messages in the mailbox of the agent in view.
     ///
     /// # Errors
-    /// The store could not be read or written.
+    /// The store could not be read.
     pub async fn unread_mail(&self) -> Result<u64, StoreError> {
         Ok(self.log().store().mail_counts(self.view()).await?.unread)
     }
 }
 
-/// Returns the turn and the index of an answer.
-fn place(answer: Option<&AnswerSoFar>) -> Option<(u64, u32)> {
+/// Identifies an answer by its turn and its index in the turn.
+fn answer_index(answer: Option<&AnswerSoFar>) -> Option<(u64, u32)> {
     answer.map(|answer| (answer.turn, answer.answer))
 }
 
+/// Returns the state without `unread` and `tasks`, which the caller has read from the store.
 fn in_view(
     agent: &Agent,
     seq: u64,

@@ -143,7 +143,7 @@ pub struct OutsideDeclaration {
     pub for_skills: bool,
     /// The time limit of one call.
     pub time: Duration,
-    /// The key of `config.toml` that sets `time`.
+    /// The setting of `time` for errors: a key of `config.toml`, or why it is fixed.
     pub time_key: String,
 }
 
@@ -277,7 +277,7 @@ pub enum OutsideError {
     Time {
         /// The limit in milliseconds.
         limit_ms: u128,
-        /// The key of `config.toml` that sets it.
+        /// The setting, as in [`OutsideDeclaration::time_key`].
         key: String,
     },
     /// The input is larger than the limit.

@@ -131,7 +131,7 @@ await page.getByRole("heading", { name: "Sessions" }).waitFor();
 await look("no sessions");
 const other = await (await browser.newContext()).newPage();
 await other.goto(given.link);
-await other.getByRole("status").filter({ hasText: "This link was used already" }).waitFor();
+await other.getByRole("status").filter({ hasText: "This link has already been used" }).waitFor();
 assert.ok(!other.url().includes("#"), other.url());
 await other.close();
 

@@ -1,4 +1,4 @@
-//! One MCP server of a session, with the decisions about its tools.
+//! One MCP server of a session: its connection, its checked tools, and the operator's decisions about them.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -20,25 +20,27 @@ use crate::client::{
     Launch, ListedTool, McpServer, McpServerConfig, ServerAddress, ServerError, ToolList, full_name, group,
 };
 
-/// One server with the decisions about its tools.
+/// A server and its tools. Each session has its own.
 pub(super) struct ServerTools {
     /// The server's name as it occurs in full tool names.
     pub(super) name: String,
     pub(super) source: ServerSource,
+    /// The operator's decisions in `config.toml`, by the tool's name at the server.
     pub(super) decisions: BTreeMap<String, ToolDecision>,
     /// The digest that stored decisions about its tools are bound to.
     pub(super) identity: Digest,
-    /// Has the trusted workspaces and the allowances.
+    /// Contains the list of trusted workspaces and the allowances.
     store: Store,
-    /// The workspace, if the program is only started while it is trusted: it may load code from that folder.
+    /// The workspace that must be trusted before the program is started, because the program may load code from it.
+    /// `None` if trust does not matter.
     trusted_workspace: Option<String>,
     call_ms: u64,
-    /// Whether the operator declares that its tools change nothing.
+    /// Whether the operator declares that its tools change nothing. `only_reads` of a tool is the server's own claim.
     read_only: bool,
     pub(super) server: McpServer,
     /// The checked form of the list that was seen last.
     checked: tokio::sync::Mutex<Option<(Arc<ToolList>, Arc<CheckedTools>)>>,
-    /// The state that a notice has reported last, since it was ready.
+    /// The worst state that notices have reported since the server was ready.
     pub(super) reported: Mutex<Presence>,
 }
 
@@ -47,9 +49,9 @@ pub(super) struct ServerTools {
 pub(super) enum ServerSource {
     /// A table of `config.toml`.
     Config,
-    /// The client of a front named it.
+    /// A front's client, such as an editor.
     Client,
-    /// A package, and the operator allowed it.
+    /// A package. The operator has allowed the server.
     Package(Box<PackagedServer>),
 }
 
@@ -78,7 +80,8 @@ impl ServerTools {
         }
     }
 
-    /// Returns a server of `config.toml`; `None` for a table that was refused when it was read.
+    /// Returns a server of `config.toml`. `None` for a table without a command and a URL, which was already reported
+    /// when the file was read.
     pub(super) fn configured(
         parts: &ServerParts,
         name: &str,
@@ -100,7 +103,7 @@ impl ServerTools {
             }
             (None, None) => return None,
         };
-        // In another workspace, the same command runs other code.
+        // In another workspace, the same command can run different code.
         let identity = match table.in_workspace {
             true => identity(&["mcp in_workspace", name, workspace], &fields),
             false => identity(&["mcp", name], &fields),
@@ -111,8 +114,9 @@ impl ServerTools {
         })
     }
 
-    pub(super) fn named(parts: &ServerParts, named: ClientServer, workspace: &str) -> Self {
-        let ClientServer { name, address } = named;
+    /// Returns a server that a client adds to the session.
+    pub(super) fn from_client(parts: &ServerParts, server: ClientServer, workspace: &str) -> Self {
+        let ClientServer { name, address } = server;
         let joined =
             |pairs: &[(String, String)]| pairs.iter().flat_map(|(name, value)| [name.clone(), value.clone()]).collect();
         let (address, mut fields): (_, Vec<String>) = match address {
@@ -134,7 +138,8 @@ impl ServerTools {
         Self::new(parts, &name, ServerSource::Client, address, identity, &McpServerConfig::default())
     }
 
-    /// Returns an allowed server of a package. Stored decisions hold for each version of the package with this entry.
+    /// Returns an allowed server of a package. Stored decisions about its tools survive updates that keep the server's
+    /// entry.
     pub(super) fn packaged(parts: &ServerParts, packaged: PackagedServer) -> Self {
         let (allowance, address) = (&packaged.allowance, packaged.address(parts));
         let fields = [allowance.server.clone(), allowance.digest.to_string()];
@@ -143,21 +148,22 @@ impl ServerTools {
         Self::new(parts, name.as_str(), source, address, identity, &McpServerConfig::default())
     }
 
-    /// Adds how to learn more to a problem of the server.
+    /// Appends the command that shows details to a problem, if there is such a command for this server.
     pub(super) fn with_hint(&self, problem: &str) -> String {
         match self.source {
             ServerSource::Config | ServerSource::Package(_) => {
-                format!("{problem}. 'patchbay mcp check {}' shows more", self.name)
+                format!("{problem}. Run 'patchbay mcp check {}' for details", self.name)
             }
             ServerSource::Client => problem.to_owned(),
         }
     }
 
-    /// Checks at this moment that the operator allows the server. A decision that was taken back ends no program, but its tools are
-    /// gone.
+    /// Checks that the operator still allows the server. Revoking does not stop a running program, but this check hides
+    /// its tools and fails their calls.
     ///
     /// # Errors
-    /// The state of the server, and the problem, which ends in the command that allows it.
+    /// The state of the server, and the problem. The problem of a server that is not allowed ends in the command that
+    /// allows it.
     pub(super) async fn check_decision(&self) -> Result<(), (Presence, String)> {
         let name = &self.name;
         let (is_allowed, problem) = match (&self.source, &self.trusted_workspace) {
@@ -181,11 +187,11 @@ impl ServerTools {
         Ok(self.checked(list).await)
     }
 
-    /// Returns the tools if the server is ready within `wait`: as they were listed last, if their list has
-    /// changed and is not read by then.
+    /// Returns the tools if the server is ready within `wait`. If their list has changed but takes longer to read, this
+    /// returns the previous list.
     ///
     /// # Errors
-    /// The state of the server, and the problem for a notice.
+    /// The state of the server, and the problem, as the text of a notice.
     pub(super) async fn tools_within(
         self: &Arc<Self>,
         wait: Duration,
@@ -203,11 +209,13 @@ impl ServerTools {
         if let Some(list) = self.server.running_tools() {
             return Ok(self.checked(list).await);
         }
-        let problem = format!("the MCP server '{}' is not ready yet; its tools join a later turn", self.name);
+        let problem =
+            format!("the MCP server '{}' is not ready yet; its tools will be available in a later turn", self.name);
         Err((Presence::Starting, problem))
     }
 
-    /// Returns the checked form of `list`. Schemas are compiled on a thread for blocking work.
+    /// Returns the checked form of `list`, from a cache if the list is unchanged. Schemas are compiled on a blocking
+    /// thread.
     pub(super) async fn checked(self: &Arc<Self>, list: Arc<ToolList>) -> Arc<CheckedTools> {
         let mut last = self.checked.lock().await;
         if let Some((seen, checked)) = &*last
@@ -216,7 +224,7 @@ impl ServerTools {
             return Arc::clone(checked);
         }
         let (server, new) = (Arc::clone(self), Arc::clone(&list));
-        // The task neither panics nor is cancelled.
+        // The default is unreachable: the task does not panic and is not cancelled.
         let checked = tokio::task::spawn_blocking(move || server.check_all(&new)).await.unwrap_or_default();
         let checked = Arc::new(checked);
         *last = Some((list, Arc::clone(&checked)));
@@ -230,7 +238,7 @@ impl ServerTools {
             let name = full_name(&self.name, &tool.name);
             if let Some(other) = checked.tools.iter().find(|other| other.spec.name() == name) {
                 let problem =
-                    format!("Tool '{}' is left out: '{}' has the same name, '{name}'.", tool.name, other.tool);
+                    format!("Tool '{}' is left out: like '{}', it would be named '{name}'.", tool.name, other.tool);
                 checked.problems.push(text::clean_line(&problem));
                 continue;
             }
@@ -249,8 +257,8 @@ impl ServerTools {
     }
 
     fn decision(&self, tool: &ListedTool) -> ToolDecision {
-        let unsaid = if tool.only_reads { ToolDecision::Allow } else { ToolDecision::Ask };
-        self.decisions.get(&tool.name).copied().unwrap_or(unsaid)
+        let default = if tool.only_reads { ToolDecision::Allow } else { ToolDecision::Ask };
+        self.decisions.get(&tool.name).copied().unwrap_or(default)
     }
 
     fn declaration(&self, name: String, tool: &ListedTool) -> OutsideDeclaration {
@@ -260,18 +268,18 @@ impl ServerTools {
         let (origin, advice, time_key) = match self.source {
             ServerSource::Config => (
                 OutsideOrigin::Mcp,
-                format!("To allow it: write tools.{key} = \"allow\" in [mcp.{server}] of config.toml"),
+                format!("To allow it: set tools.{key} = \"allow\" in [mcp.{server}] of config.toml"),
                 format!("mcp.{server}.call_ms"),
             ),
             ServerSource::Client => (
                 OutsideOrigin::Client,
-                "A person can allow it when asked".to_owned(),
-                "the limit of servers that a client names".to_owned(),
+                "The user can allow it when asked".to_owned(),
+                "fixed for servers of clients".to_owned(),
             ),
             ServerSource::Package(_) => (
                 OutsideOrigin::Mcp,
-                "A person can allow it when asked".to_owned(),
-                "the limit of servers of packages".to_owned(),
+                "The user can allow it when asked".to_owned(),
+                "fixed for servers of packages".to_owned(),
             ),
         };
         OutsideDeclaration {
@@ -312,7 +320,7 @@ mod tests {
     #[cfg(unix)]
     #[tokio::test]
     async fn tools_stay_while_their_changed_list_is_read() {
-        // It announces a change before its first list, and answers no second request for it.
+        // This server announces a change before its first list, and never responds to the second request for the list.
         let script = r#"
             read line
             id=${line##*'"id":'}
@@ -333,7 +341,7 @@ mod tests {
         let words = ["sh", "-c", script].map(str::to_owned).to_vec();
         let address = ClientAddress::Process { words, variables: Vec::new() };
         let named = ClientServer { name: "test".to_owned(), address };
-        let server = Arc::new(ServerTools::named(&parts, named, &folder.path().display().to_string()));
+        let server = Arc::new(ServerTools::from_client(&parts, named, &folder.path().display().to_string()));
         let within_no_time = async || server.tools_within(Duration::ZERO).await.map(|checked| checked.tools.len());
         assert_eq!(within_no_time().await.map_err(|(state, _)| state), Err(Presence::Starting));
         let ready = async {

@@ -69,7 +69,7 @@ impl SessionServers {
                 continue;
             }
             names.insert(tool_group, server.name.clone());
-            let new = ServerTools::named(&self.parts, server, workspace);
+            let new = ServerTools::from_client(&self.parts, server, workspace);
             let there = current.servers.iter().find(|it| it.identity == new.identity).cloned();
             servers.push(there.unwrap_or_else(|| Arc::new(new)));
         }

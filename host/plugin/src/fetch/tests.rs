@@ -69,8 +69,8 @@ async fn signature_is_refused_unless_it_is_valid_or_missing() {
     ] {
         let error = fetched(&server.url(path), None).await.unwrap_err();
         assert!(error.code() == code && error.to_string().starts_with(words), "{path}: {error}");
-        // As S3 does for a file that does not exist, if strangers may not list its bucket.
-        let words = "responded with status 403 to the request for 'bucket.wasm.sig', so the package may be signed.";
+        // S3 responds like this for a missing file, unless everyone may list the bucket.
+        let words = "responded with status 403 to the request for 'bucket.wasm.sig', which hides whether the package is signed.";
         assert_eq!(error.to_string().contains(words), path.starts_with("/bucket"), "{path}: {error}");
     }
 }
@@ -94,11 +94,11 @@ fn addresses_are_told_apart() {
     let error = |text: &str| text.parse::<PackageAddress>().unwrap_err().to_string();
     assert_eq!(
         error("https://github.com/acme/greet"),
-        "'https://github.com/acme/greet' is neither a .wasm nor a .tar.gz; write the URL of the file itself"
+        "'https://github.com/acme/greet' is neither a .wasm nor a .tar.gz; use the URL of the file itself"
     );
     assert_eq!(
         error("https://example.com/x.wasm#a"),
-        "--path names a folder in a .tar.gz, but https://example.com/x.wasm is not one"
+        "--path selects a folder in a .tar.gz, but https://example.com/x.wasm is not a .tar.gz"
     );
     assert_eq!(
         error("https://a:b@example.com/x.wasm"),

@@ -287,7 +287,7 @@ mod tests {
         fs::remove_file(&path).unwrap();
         // Opening a pipe would wait for a writer.
         assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
-        assert_eq!(read_signature(&path).unwrap_err().to_string(), "it is not a regular file");
+        assert_eq!(read_signature(&path).unwrap_err().to_string(), "not a regular file");
     }
 
     #[test]

@@ -16,10 +16,10 @@ use crate::{
     route::{Base, JoinError, RouteCredential, join},
 };
 
-/// Returns the request to send for `request` of an adapter. `blob` returns the blobs that its body may contain.
+/// Turns an adapter's `request` into the HTTP request to send. `blob` looks up the blobs that its body may contain.
 ///
 /// # Errors
-/// An [`AttemptStop`] for a request against the contract or a limit, for a refused base URL, and for a missing key.
+/// An [`AttemptStop`] if the request breaks the contract or a limit, the base URL is refused, or the key is missing.
 pub(super) fn build<'b>(
     target: &RequestTarget<'_>,
     request: AdapterRequest,
@@ -29,7 +29,7 @@ pub(super) fn build<'b>(
     let AdapterRequest { method, path_and_query, headers, auth, body } = scrubbed(request, &keys.scrub);
     let Some(base) = target.base else {
         let provider = target.provider;
-        let what = format!("made a request, but has no base URL: set origin in [providers.{provider}]");
+        let what = format!("made a request, but the provider has no base URL: set origin in [providers.{provider}]");
         return Err(Violation::of_contract(what).into());
     };
     let url = join(base, &path_and_query).map_err(|error| match error {
@@ -46,8 +46,8 @@ pub(super) fn build<'b>(
     Ok(Request { method, headers, body, secrets, scrub, ..Request::get(owner, url) })
 }
 
-/// Removes secrets that an adapter copied from a response. They must not appear in any part of a
-/// request or in an error about one.
+/// Removes secrets that an adapter copied from a response. They must not reach the method, path or headers of a
+/// request, nor errors about it.
 fn scrubbed(mut request: AdapterRequest, scrub: &Scrub) -> AdapterRequest {
     if !scrub.is_empty() {
         let pairs = request.headers.iter_mut().flat_map(|(name, value)| [name, value]);
@@ -59,16 +59,19 @@ fn scrubbed(mut request: AdapterRequest, scrub: &Scrub) -> AdapterRequest {
     request
 }
 
-/// Returns the secret with its place in the request, bound to the base URL's origin. Empty if the adapter requests none.
+/// Returns the secret with its placement in the request, bound to the base URL's origin. Empty if the provider has no
+/// secret or the adapter does not request it.
 fn place(target: &RequestTarget<'_>, base: &Base, auth: Vec<Auth>, keys: &Keys) -> Result<Vec<Placed>, AttemptStop> {
-    // A local server needs no key, even if its adapter requests one.
+    // A server without a credential, such as a local one, works even if its adapter requests a key.
     let Some(credential) = target.credential else { return Ok(Vec::new()) };
     if auth.len() > 1 {
-        return Err(Violation::of_contract("put its credential into more than one place of a request").into());
+        return Err(Violation::of_contract("requested its credential more than once in a request").into());
     }
     if let Some(other) = auth.iter().find(|auth| auth.credential != credential.id) {
         let (other, own) = (text::excerpt(&other.credential, 40), &credential.id);
-        return Err(Violation::of_contract(format!("requested the credential '{other}'; its own is '{own}'")).into());
+        return Err(
+            Violation::of_contract(format!("requested the credential '{other}', but may only use '{own}'")).into()
+        );
     }
     if auth.is_empty() {
         return Ok(Vec::new());
@@ -104,7 +107,7 @@ pub(super) async fn secret(target: &RequestTarget<'_>, credential: &RouteCredent
                     }
                 }
             }
-            // There is a key or a file, which cannot be used.
+            // A key or its file exists but cannot be used.
             error => {
                 let for_models = format!("{}.", error.for_plugin());
                 return ExchangeError::UnusableCredentials { message: format!("{error}."), for_models };
@@ -118,7 +121,7 @@ pub(super) async fn secret(target: &RequestTarget<'_>, credential: &RouteCredent
     })
 }
 
-/// Assembles the body. Its size is checked before memory is allocated.
+/// Assembles the body, with blobs in base64. The size is checked before memory is allocated.
 fn assemble<'b>(
     pieces: Vec<BodyPiece>,
     blob: &impl Fn(u32) -> Option<&'b Blob>,
@@ -130,10 +133,7 @@ fn assemble<'b>(
             BodyPiece::Bytes(bytes) => bytes.len(),
             BodyPiece::BlobBase64(id) => {
                 let blob = blob(*id).ok_or_else(|| {
-                    Violation::of_contract(format!(
-                        "put blob {id} into a body, but it does not \
-                        exist"
-                    ))
+                    Violation::of_contract(format!("put blob {id} into a body, but it does not exist"))
                 })?;
                 base64::encoded_len(blob.data.len(), true).unwrap_or(usize::MAX)
             }
@@ -150,17 +150,18 @@ fn assemble<'b>(
         });
         return Ok(whole.unwrap_or_default().into());
     }
-    let mut body = String::new();
+    let mut encoded = String::new();
     let mut whole = Vec::with_capacity(size);
     for piece in pieces {
         match piece {
             BodyPiece::Bytes(bytes) => whole.extend_from_slice(&bytes),
             BodyPiece::BlobBase64(id) => {
-                // In pieces whose length divides by three, which avoids a second copy of the whole blob in memory.
-                for part in blob(id).map(|blob| blob.data.chunks(3 << 12)).into_iter().flatten() {
-                    body.clear();
-                    STANDARD.encode_string(part, &mut body);
-                    whole.extend_from_slice(body.as_bytes());
+                // Encoding in chunks avoids a second copy of the whole blob in memory. Their length is a multiple of
+                // three, so only the last one is padded.
+                for chunk in blob(id).map(|blob| blob.data.chunks(3 << 12)).into_iter().flatten() {
+                    encoded.clear();
+                    STANDARD.encode_string(chunk, &mut encoded);
+                    whole.extend_from_slice(encoded.as_bytes());
                 }
             }
         }

@@ -1,4 +1,5 @@
-//! System signals that the loop in `terminal` handles. It restores the terminal before the process ends.
+//! Signals for the main loop in `terminal`, which restores the terminal before the process ends. A terminal that was
+//! closed counts as a signal, too.
 
 use std::{io, thread};
 
@@ -9,9 +10,10 @@ use rustix::{
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// Maximum duration of one wait for the end of the terminal. On macOS a key ends a wait for ever without a
-/// result, so the wait is restarted.
-const LOOK: Option<Timespec> = if cfg!(target_os = "macos") { Some(Timespec { tv_sec: 1, tv_nsec: 0 }) } else { None };
+/// Timeout of one `poll` for the end of the terminal; `None` waits forever. On macOS, an untimed
+/// `poll` does not survive a key press, so it is restarted every second.
+const POLL_TIMEOUT: Option<Timespec> =
+    if cfg!(target_os = "macos") { Some(Timespec { tv_sec: 1, tv_nsec: 0 }) } else { None };
 
 pub(super) struct Signals {
     interrupt: Signal,
@@ -42,22 +44,22 @@ impl Signals {
     }
 }
 
-/// Returns a token that is cancelled when the terminal is closed. SIGHUP is sent for the controlling terminal only, and the
-/// reader of keys does not report the end of its input.
+/// Returns a token that is cancelled when the terminal is closed. SIGHUP is not enough, because it is only sent for the
+/// controlling terminal, and the key reader does not report the end of its input.
 fn terminal_closed() -> CancellationToken {
     let closed = CancellationToken::new();
     let token = closed.clone();
     thread::spawn(move || {
         let input = io::stdin();
-        // Linux reports the end in any case, macOS only if it is asked for.
+        // Linux always reports HUP, macOS only if it is requested.
         let mut polled = [PollFd::new(&input, PollFlags::HUP)];
-        while retry_on_intr(|| poll(&mut polled, LOOK.as_ref())).is_ok() {
+        while retry_on_intr(|| poll(&mut polled, POLL_TIMEOUT.as_ref())).is_ok() {
             let found = polled[0].revents();
             if found.intersects(PollFlags::HUP | PollFlags::ERR) {
                 return token.cancel();
             }
             if !found.is_empty() {
-                // The input cannot be polled.
+                // Only NVAL remains: this input cannot be polled.
                 return;
             }
         }
@@ -66,7 +68,8 @@ fn terminal_closed() -> CancellationToken {
 }
 
 pub(super) enum Signalled {
-    /// Interrupt: the same as pressing Ctrl+C.
+    /// SIGINT: the same as pressing Ctrl+C.
     Interrupt,
+    /// SIGTERM, SIGHUP or a closed terminal: the front ends.
     Leave,
 }

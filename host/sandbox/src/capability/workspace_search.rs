@@ -1,4 +1,4 @@
-//! `patchbay:host/workspace-search`: searches of all files below the workspace root, by text and by name.
+//! `patchbay:host/workspace-search`: searches the workspace by text and by file name.
 
 use std::time::{Duration, Instant};
 
@@ -12,17 +12,17 @@ use crate::{
     state::GuestState,
 };
 
-/// The longest time of one search, even in a call that may run much longer.
+/// Maximum duration of one search, however long the call may run.
 const MAX_TIME: Duration = Duration::from_secs(60);
 
 impl GuestState {
-    /// Returns the bounds of a search. It ends after four fifths of the remaining time, because the guest
-    /// needs some to process the matches.
+    /// Returns the bounds of a search. It runs for `time_ms`, but at most for [`MAX_TIME`] and four fifths of the
+    /// call's remaining time: the guest needs the rest to process the matches.
     fn search_bounds(&self, time_ms: Option<u32>) -> SearchBounds {
         let left = self.budget.clock.time_left() * 4 / 5;
         let wanted = time_ms.map_or(MAX_TIME, |time_ms| Duration::from_millis(time_ms.into()));
         let until = Instant::now() + left.min(wanted).min(MAX_TIME);
-        // The records of the result count more bytes than their texts.
+        // The records around the text of a result count as well, and can be larger than the text.
         SearchBounds { until, bytes: self.budget.host_call_bytes / 4, halt: SearchHalt::default() }
     }
 }
@@ -83,7 +83,7 @@ fn file(FileMatches { path, lines }: FileMatches) -> wit::File {
 }
 
 fn line(MatchedLine { number, text, start, size, matched }: MatchedLine) -> wit::Line {
-    // A line has at most a few kilobytes.
+    // The text of a line is cut to a few kilobytes, so the offsets always fit.
     let offset = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
     let matched = matched.map(|range| wit::Span { start: offset(range.start), end: offset(range.end) });
     wit::Line { number, text, start, size, matched }

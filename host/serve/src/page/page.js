@@ -24,7 +24,7 @@ if (main.dataset.page === "open") {
   history.replaceState(null, "", "/open");
   const opened = code && (await send("/open", { code }));
   if (opened) location.replace("/");
-  else say("This link was used already, or is older than 60 seconds. Run: patchbay serve --open");
+  else say("This link has already been used, or is older than 60 seconds. Run: patchbay serve --open");
 }
 
 document.querySelector("#new")?.addEventListener("submit", async (event) => {

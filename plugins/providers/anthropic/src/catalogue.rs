@@ -1,4 +1,6 @@
-//! The listing of models: `GET /v1/models`, in pages (2026-11-23, Python SDK anthropic 2.12.0, `ModelInfo`).
+//! Lists the provider's models with `GET /v1/models`, page by page.
+//!
+//! Checked on 2026-11-23 against `ModelInfo` of the Python SDK anthropic 2.12.0.
 
 use patchbay_codecs::listing::{Api, Facts, Page, Pages, date, query};
 use patchbay_codecs::messages::refused;
@@ -9,7 +11,7 @@ use serde_json::Value;
 
 use crate::thinking;
 
-/// One listing of the provider's models.
+/// A listing in progress. [`Pages`] drives it; this adapter only supplies the requests and reads the pages.
 pub struct Models(Pages<MessagesApi>);
 
 impl Catalogue for Models {
@@ -58,6 +60,7 @@ fn facts(model: &Value) -> Facts {
     let mut facts = Facts::default();
     facts.text("display-name", &model["display_name"]);
     facts.set("purposes", vec!["chat"]);
+    // `line` is the product line. A new line has no size until it is added here.
     let size = match model["line"].as_str() {
         Some("haiku") => Some("small"),
         Some("sonnet") => Some("normal"),
@@ -71,7 +74,7 @@ fn facts(model: &Value) -> Facts {
     facts.tokens("max-output-tokens", &model["max_tokens"]);
     let capabilities = &model["capabilities"];
     if capabilities.is_object() {
-        self::capabilities(capabilities, &mut facts);
+        add_capabilities(capabilities, &mut facts);
     }
     let status = model["lifecycle"].as_str().filter(|status| ["active", "deprecated", "retired"].contains(status));
     for (name, value) in [
@@ -84,6 +87,7 @@ fn facts(model: &Value) -> Facts {
             facts.within("lifecycle", name, value);
         }
     }
+    // Last, because the levels of a model that the adapter does not know yet depend on the facts above.
     if let Some(id) = model["id"].as_str() {
         let known = thinking::Known::of(id, Some(facts.object()));
         facts.levels(|level| thinking::explain(&known, Some(level)));
@@ -92,7 +96,8 @@ fn facts(model: &Value) -> Facts {
     facts
 }
 
-fn capabilities(capabilities: &Value, facts: &mut Facts) {
+/// Adds the facts in the API's `capabilities`. The API does not report support for tools, which is assumed.
+fn add_capabilities(capabilities: &Value, facts: &mut Facts) {
     let supports = |name: &str| capabilities[name]["supported"] == true;
     let mut media = Vec::new();
     if supports("image_input") {
@@ -102,13 +107,14 @@ fn capabilities(capabilities: &Value, facts: &mut Facts) {
         media.push("application/pdf");
     }
     facts.set("input-media", media);
-    let words = |of: &Value, words: &[&'static str]| -> Vec<&'static str> {
-        words.iter().copied().filter(|word| of[*word]["supported"] == true).collect()
+    let supported = |object: &Value, names: &[&'static str]| -> Vec<&'static str> {
+        names.iter().copied().filter(|name| object[*name]["supported"] == true).collect()
     };
-    // These two come back with `host:model-facts`: they show what may be sent to a model that this adapter does not know.
-    let efforts = words(&capabilities["effort"], &["low", "medium", "high", "xhigh", "max"]);
-    let types = words(&capabilities["thinking"]["types"], &["adaptive", "enabled", "disabled", "between_tools"]);
-    let off = types.iter().any(|word| ["disabled", "between_tools"].contains(word));
+    // The host returns `efforts` and `thinking-types` in `host:model-facts`. They are how the adapter learns the
+    // settings of a model that is newer than its own table; see `thinking::Known`.
+    let efforts = supported(&capabilities["effort"], &["low", "medium", "high", "xhigh", "max"]);
+    let types = supported(&capabilities["thinking"]["types"], &["adaptive", "enabled", "disabled", "between_tools"]);
+    let off = types.iter().any(|name| ["disabled", "between_tools"].contains(name));
     facts.within("capabilities", "thinking-off", off);
     facts.set("efforts", efforts);
     facts.set("thinking-types", types);

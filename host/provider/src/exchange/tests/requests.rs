@@ -72,7 +72,7 @@ async fn invalid_request_is_a_violation_and_not_sent() {
     let error = bench.run(&Script::relaying(get("/"))).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "provider 'test': its adapter made a request, but has no base URL: set origin in [providers.test]"
+        "provider 'test': its adapter made a request, but the provider has no base URL: set origin in [providers.test]"
     );
     assert!(server.requests().is_empty());
 }
