@@ -81,7 +81,7 @@ pub struct Agent {
     selected: Mutex<LastSelected>,
     /// Locked while a turn runs.
     turn: Arc<tokio::sync::Mutex<()>>,
-    /// The answer that is being received, and its place. The buffer is gone once the answer is stored.
+    /// The answer that is being received, and its place. The buffer is dropped once the answer is stored.
     answering: Mutex<(DeltaPosition, Weak<AnswerBuffer>)>,
     /// Whether the running turn waits for a place for its request.
     waits_for_place: Arc<AtomicBool>,
@@ -234,7 +234,7 @@ impl Agent {
         Some(AnswerSoFar { turn: at.turn, answer: at.answer, given_up, text, thinking })
     }
 
-    /// Returns the row of the unfinished answer, as it is now; `None` if nothing of one was received.
+    /// Returns the row of the unfinished answer so far; `None` if nothing was received yet.
     pub fn unfinished_answer(&self) -> Option<NewMessage> {
         let (text, record) = self.answering.lock().1.upgrade()?.unfinished()?;
         // The record has only what JSON can represent.

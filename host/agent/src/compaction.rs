@@ -92,7 +92,7 @@ pub(crate) struct CompactionPlan<'a> {
     pub(crate) rows: &'a [Row],
     /// The first row that is still sent; `None` if all are replaced.
     pub(crate) keep_from: Option<u64>,
-    /// Whether only the user's rows from there on are still sent.
+    /// Whether only the user's rows are sent from `keep_from` on.
     pub(crate) requests_only: bool,
 }
 

@@ -118,8 +118,8 @@ fn keeps(summary: &CompactionRecord, row: &Row) -> bool {
     summary.keep_from.is_some_and(|from| row.seq >= from) && (is_request || !summary.requests_only)
 }
 
-/// Returns the bytes of text that a row counts like in the estimate of a conversation: as much as is sent of it. Answers and
-/// results are sent from their data; their text, which is for the user, may be many times as long.
+/// Returns the size of a row in the estimate of a conversation, as bytes of text. Only the data that is sent counts:
+/// the text of answers and results is for the user and may be many times as long.
 fn size(row: &Row) -> u64 {
     let files = Attachment::from_data(row.data.as_ref()).iter().map(tokens::bytes).sum::<u64>();
     let text = match (row.kind, &row.data) {
@@ -241,9 +241,9 @@ impl ConversationBuilder<'_> {
         None
     }
 
-    /// Says who the agent is, before its first text. A child reads its parent's introduction first, then its own. So the system
-    /// context is the same for all agents, and a child begins with the same bytes as its parent. The first introduction of a
-    /// conversation is followed by what all agents of the session are told.
+    /// Adds the text that identifies the agent, before its first message. A child reads its parent's introduction
+    /// first, then its own. So the system context is the same for all agents, and a child begins with the same bytes as
+    /// its parent. The first introduction of a conversation is followed by what all agents of the session are told.
     fn introduce(&mut self, agent: AgentId) {
         let Some(known) = self.reader.lineage.iter().find(|known| known.agent == agent) else { return };
         let is_first = self.introduced.is_empty();

@@ -194,7 +194,7 @@ impl Requests {
         RequestPermit { requests: Arc::clone(self), provider, epoch }
     }
 
-    /// Changes the permits and gives those that became free to the requests that wait.
+    /// Changes the number of permits, and hands new permits to waiting requests.
     fn change(self: &Arc<Self>, change: impl FnOnce(&mut RequestPermits)) {
         let admitted = {
             let mut permits = self.permits.lock();

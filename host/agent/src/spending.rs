@@ -1,8 +1,8 @@
 //! The one way in which an agent sends a request to a model: it waits for a permit among the session's requests, reserves the most
 //! that each attempt can cost, and settles the cost afterwards. Turns, summaries, completions of skills and trials of models use it.
 //!
-//! What an attempt has cost is known if the answer is complete, or if the provider cannot have worked on it. Otherwise the whole
-//! reservation counts as spent: the provider charges for a stopped answer, and does not report it.
+//! The cost of an attempt is known if the answer is complete, or if the provider cannot have worked on it. Otherwise
+//! the whole reservation counts as spent: the provider charges for a stopped answer, and does not report it.
 
 use std::sync::{
     Arc,
@@ -124,7 +124,7 @@ impl Spender {
         let account = RequestAccount { spender: self, choice, tool, quote };
         let reservation = account.reserve(&account.quote.offers).await?;
         let (size, most) = account.quote.offers.get(reservation.offer).copied().unwrap_or_default();
-        // A model may exceed the limit that is known of it, so the reserved size is always sent.
+        // The known limit of a model may be too low, so the request always states the reserved size.
         if self.budget.is_set()
             && most > Money::ZERO
             && request.max_output_tokens.is_none_or(|asked| u64::from(asked) > size)
@@ -168,7 +168,7 @@ impl Spender {
     }
 }
 
-/// What the attempts of one request are booked to.
+/// The account to which the attempts of one request are booked.
 struct RequestAccount<'a> {
     spender: &'a Spender,
     choice: &'a Choice,

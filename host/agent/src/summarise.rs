@@ -1,5 +1,5 @@
-//! Has a model summarise the conversation of an agent: during a turn when the conversation has become long, or when the user
-//! asks for it. `turn` and the session call it; `compaction` plans and words the request.
+//! Requests a summary of an agent's conversation from a model: during a turn when the conversation has become long, or
+//! when the user asks for it. `turn` and the session call it; `compaction` plans and words the request.
 
 use patchbay_core::{
     Code, CompactionRecord, EventKind, MessageKind, Outcome,

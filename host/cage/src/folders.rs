@@ -247,7 +247,7 @@ fn refuse(written: &str, reason: Option<String>) -> Result<(), FolderRefusal> {
     reason.map_or(Ok(()), |reason| Err(FolderRefusal { folder: written.to_owned(), reason }))
 }
 
-/// Returns the canonical path; of one that does not exist, the path as it is.
+/// Returns the canonical path, or the unchanged path if it does not exist.
 fn canonical(path: PathBuf) -> PathBuf {
     path.canonicalize().unwrap_or(path)
 }

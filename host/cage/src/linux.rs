@@ -178,7 +178,7 @@ fn watch(child: Pid) -> ProgramEnd {
     }
 }
 
-/// Reaps what has ended, and returns how `child` ended if it is among them.
+/// Reaps ended children, and returns how `child` ended if it is one of them.
 fn reap(child: Pid) -> Option<ProgramEnd> {
     loop {
         match wait(WaitOptions::NOHANG) {

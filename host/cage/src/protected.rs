@@ -103,7 +103,7 @@ pub struct ProtectedFiles {
     files: BTreeMap<PathBuf, FileState>,
 }
 
-/// What changes when a file is changed. The time of the last change of an inode cannot be set by programs.
+/// Metadata that changes with a file. Unlike the other times, programs cannot set the inode's change time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct FileState {
     inode: u64,
@@ -128,7 +128,7 @@ impl ProtectedFiles {
             let path = workspace.join(name);
             let most = found.files.len() + most;
             found.add(&path, PathBuf::from(name), only_itself, most);
-            // What it leads to counts as a part of it.
+            // The target of a link is protected like the link.
             if path.is_symlink()
                 && let Ok(target) = path.canonicalize()
                 && let Ok(below) = target.strip_prefix(workspace)
@@ -182,7 +182,7 @@ impl ProtectedFiles {
         self.files.iter().filter(|(path, _)| is_below(path)).collect()
     }
 
-    /// Whether agents read what has one of these names: a skill, a persona or a rule.
+    /// Returns whether agents read files with this name: skills, personas and rules.
     pub fn is_for_agents(name: &str) -> bool {
         FOR_AGENTS.contains(&name)
     }
@@ -198,7 +198,8 @@ fn names() -> impl Iterator<Item = &'static &'static str> {
     read_only().chain(FIXED).chain(&[COMMONDIR_REFUSED])
 }
 
-/// Renames a [`COMMONDIR`] that was not there before the program. What cannot be mounted read-only must not wait for the next `git status`.
+/// Renames a [`COMMONDIR`] that was not there before the program. It cannot be mounted read-only beforehand, and the
+/// next `git status` would follow it.
 pub(crate) fn refuse(commondir: &Path) {
     // A folder can be in the way.
     if fs::rename(commondir, commondir.with_extension("refused")).is_err() {

@@ -86,7 +86,7 @@ impl RunningProgram {
         self.end.borrow().clone()
     }
 
-    /// Waits until the program and all that it started are gone, and its whole output is there.
+    /// Waits until the program and all processes that it started have ended and its whole output was read.
     pub async fn ended(&self) -> ProgramEnd {
         let mut end = self.end.clone();
         let ended = end.wait_for(Option::is_some).await;
@@ -119,7 +119,7 @@ async fn watch(mut child: Child, mut stdin: ChildStdin, line: Vec<u8>, stopped: 
     let reporting = async {
         let mut report = Vec::new();
         if let Some(stderr) = stderr {
-            // What came before an error is the report.
+            // If reading fails, the bytes before the error are the report.
             let _ = stderr.take(REPORT).read_to_end(&mut report).await;
         }
         report

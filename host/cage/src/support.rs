@@ -1,4 +1,4 @@
-//! The parts of a fence, and what is open without them.
+//! The parts of a fence, and the gaps left by missing parts.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,10 +17,10 @@ pub struct Support {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Isolation {
-    /// None. What must not change is compared afterwards.
+    /// No namespaces. Protected files are compared afterwards instead.
     #[default]
     None,
-    /// Own mounts: what must not change is mounted read-only.
+    /// A mount namespace, in which protected files are mounted read-only.
     Mounts,
     /// Own processes as well: the kernel kills all of them when the first one ends.
     Processes,
@@ -37,7 +37,7 @@ impl Support {
         self.landlock >= Self::LANDLOCK && self.seccomp && self.isolation >= Isolation::Mounts
     }
 
-    /// Returns what is not fenced, a clause each; nothing if all is.
+    /// Returns the gaps in the fence, one clause each; empty if it is complete.
     pub fn gaps(self) -> Vec<&'static str> {
         let mut gaps = Vec::new();
         if self.landlock == 0 {

@@ -316,7 +316,7 @@ impl EventKind {
     }
 }
 
-/// Returns the line that fronts show of a notification of mail. The row also has the mails themselves, for the model.
+/// Returns the line that fronts show for a mail notification. The row also contains the messages, for the model.
 pub fn notification_line(content: &str) -> &str {
     content.lines().next().unwrap_or_default()
 }

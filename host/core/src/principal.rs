@@ -4,8 +4,8 @@ use std::{fmt, str::FromStr};
 
 use crate::text::excerpt;
 
-/// A person who owns sessions. A local installation has one person, whose id is empty; a service for
-/// several people gives each an id.
+/// The id of a user who owns sessions. It is empty in a local installation, which has one user; a service for several
+/// users assigns each an id.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PrincipalId(Option<Box<str>>);
 

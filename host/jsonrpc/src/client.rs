@@ -58,7 +58,8 @@ impl Client {
         result_of(&line)
     }
 
-    /// Takes an answer of the client. One that nothing waits for is ignored: it was withdrawn, or came twice.
+    /// Handles a response of the client. It is ignored if no request waits for it, because the request was withdrawn or
+    /// the response came twice.
     pub fn answered(&self, id: &RequestId, line: Vec<u8>) {
         let RequestId::Number(id) = id else { return };
         match self.open.waiting.lock().remove(id) {

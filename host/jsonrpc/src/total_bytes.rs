@@ -146,7 +146,7 @@ mod tests {
         assert!(!is_ended(&small) && !is_ended(&large) && !is_ended(&other));
         other_bytes.grow(1);
         assert!(!is_ended(&small) && is_ended(&large) && !is_ended(&other));
-        // What it still holds counts no more, and the others have its part.
+        // Its bytes no longer count, and the others can use its share.
         drop(large_bytes);
         other_bytes.grow(59);
         assert_eq!((is_ended(&other), all.counted.lock().total), (false, 100));

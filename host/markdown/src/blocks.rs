@@ -67,7 +67,7 @@ impl BlockSplitter {
         self.options.columns = columns;
     }
 
-    /// Has prose that is not finished broken at words, since a preview has no more than the window.
+    /// Makes unfinished prose wrap at words, because a preview cannot be wider than the window.
     pub(crate) fn wrap_at_words(&mut self) {
         self.options.wrap = WrapMode::Words;
     }

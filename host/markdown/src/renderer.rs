@@ -17,7 +17,7 @@ impl MarkdownRenderer {
         Self { cleaner: InputCleaner::default(), blocks: BlockSplitter::new(options) }
     }
 
-    /// Takes the next chunk and returns the lines that it finishes. They never change, and they do not depend on
+    /// Adds the next chunk and returns the lines that it finishes. They never change, and they do not depend on
     /// how the text is cut into chunks.
     pub fn push(&mut self, chunk: &str) -> Vec<StyledLine> {
         for c in chunk.chars() {

@@ -1,9 +1,10 @@
 //! Writes Agent Plugins (agent-plugins.org, 1.0.0): one folder that Patchbay and other clients load. Behind `patchbay plugin build
 //! --agent-plugin`.
 //!
-//! Each skill becomes `skills/NAME/` with a SKILL.md that strict clients accept, its files, and the component, which contains the whole
-//! skill for Patchbay. Other clients get its tools from `patchbay mcp --package`, which `mcp.json` starts. The folder is made beside
-//! its place and read as any package before it replaces what was there. Files of the author's own are left alone.
+//! Each skill becomes `skills/NAME/` with a SKILL.md that strict clients accept, its files, and the component, which
+//! contains the whole skill for Patchbay. Other clients get its tools from `patchbay mcp --package`, which `mcp.json`
+//! starts. The folder is built beside its destination and read like any package before it replaces the earlier one.
+//! Files of the author's own are left alone.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -70,7 +71,7 @@ struct BuiltSkill {
 /// embedded SKILL.md is used as it is.
 ///
 /// # Errors
-/// [`BuildError`]. A package that was there before is unchanged then, unless replacing it failed halfway.
+/// [`BuildError`]. An existing package is unchanged then, unless replacing it failed halfway.
 pub fn write_agent_plugin(folders: &[PathBuf], options: &AgentPluginOptions) -> Result<WrittenAgentPlugin, BuildError> {
     let out = std::path::absolute(&options.out).map_err(BuildError::io(&options.out))?;
     let name: PluginName =
@@ -224,7 +225,7 @@ fn write_skill(skill: &BuiltSkill, folder: &Path) -> Result<Vec<String>, BuildEr
     Ok(notes)
 }
 
-/// Returns the `plugin.json`. The name, the version and the license of the skills replace those that were there.
+/// Returns the `plugin.json`. The name, the version and the license of the skills replace the existing ones.
 fn manifest(name: &PluginName, skills: &[BuiltSkill], mut kept: Map<String, Value>) -> Map<String, Value> {
     let common = |value: fn(&PortableSkillMd) -> Option<&String>| {
         let first = value(&skills.first()?.skill_md)?;
@@ -313,7 +314,7 @@ fn place(staging: &Path, folder: &Path, files: &[(&str, Option<Value>)]) -> Resu
     Ok(())
 }
 
-/// Writes the indexes of a marketplace, or replaces the package's entry in those that are there.
+/// Writes the indexes of a marketplace, or replaces the package's entry in existing indexes.
 fn write_indexes(out: &Path, name: &PluginName, manifest: &Map<String, Value>) -> Result<(), BuildError> {
     let source = format!("./plugins/{name}");
     let codex = json!({

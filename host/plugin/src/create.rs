@@ -252,7 +252,7 @@ mod tests {
             assert!(kind != PluginKind::Skill || stray.is_none(), "{language}: {stray:?} would be a file of the skill");
             let recognised = Language::found_in(&folder);
             assert_eq!(recognised.iter().map(|(language, _)| *language).collect::<Vec<_>>(), [language]);
-            // The folder that it was written to first is gone.
+            // The temporary folder that it was written to first no longer exists.
             assert_eq!(fs::read_dir(&parent).unwrap().count(), 1);
         }
     }

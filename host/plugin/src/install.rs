@@ -55,8 +55,8 @@ pub struct InstalledPlugin {
     pub replaced: bool,
 }
 
-/// Links the skill's folder, which stands for any files that the folder will have. A skill of this name is deleted if `replace` is
-/// set.
+/// Links the skill's folder, which includes all files that will be added to it. A skill of this name is deleted if
+/// `replace` is set.
 ///
 /// # Errors
 /// Every failure is reported as [`InstallError`].

@@ -139,7 +139,7 @@ pub enum RuleError {
         .0.map_or_else(|| "the package is not signed".to_owned(), |signer| format!("no publisher lists the signing key {signer}"))
     )]
     Signature(Option<Fingerprint>),
-    /// The publisher's packages do not come from there.
+    /// The publisher's packages must not come from this source.
     #[error("[publishers.{publisher}] sources in config.toml does not allow {from}; it allows {}", listed(.sources))]
     PublisherSource {
         /// The publisher whose key signed the package.
@@ -227,7 +227,7 @@ impl PackageRules {
         }
     }
 
-    /// Returns what is wrong with the tables as a whole: a key that two publishers list.
+    /// Checks the tables as a whole, and returns an error for a key that two publishers list.
     pub fn problem(&self) -> Option<String> {
         let mut owners = BTreeMap::new();
         for (name, publisher) in &self.publishers {

@@ -38,7 +38,7 @@ pub enum RegistryError {
     /// The download failed, or a request before it.
     #[error(transparent)]
     Download(#[from] DownloadError),
-    /// There is no such package, or it is private.
+    /// The package does not exist, or is private.
     #[error("{0} does not exist, or needs a credential to be seen")]
     NotFound(String),
     /// The registry refuses the credential, or wants one.
@@ -54,7 +54,7 @@ pub enum RegistryError {
     Issuer {
         /// The registry.
         registry: Origin,
-        /// The issuer's origin, or its address if it is no URL.
+        /// The issuer's origin, or its address if that is not a URL.
         issuer: String,
         /// Why it is refused.
         source: Box<DownloadError>,
@@ -77,7 +77,7 @@ pub enum RegistryError {
         origin: Origin,
         /// The HTTP status.
         status: u16,
-        /// What it says about the reason, after a `:`.
+        /// The reason in the response, after a `:`.
         detail: String,
     },
     /// An answer that breaks the protocol of registries.
@@ -96,7 +96,7 @@ pub enum RegistryError {
         /// What is wrong.
         source: ManifestError,
     },
-    /// The version is there already, with another component.
+    /// The version already exists with another component.
     #[error(
         "{address} already exists with other contents ({there}); raise the version, because others may have \
         pinned it"
@@ -104,7 +104,7 @@ pub enum RegistryError {
     Exists {
         /// The address of the package.
         address: String,
-        /// The digest of the component that is there.
+        /// The digest of the existing component.
         there: Digest,
     },
 }
@@ -134,9 +134,9 @@ pub struct PackageRegistry {
     downloads: Downloads,
     address: RegistryAddress,
     sign_in: SignIn,
-    /// What its tokens are for.
+    /// The actions that its tokens allow.
     actions: &'static str,
-    /// What the registry has asked for, once it has asked.
+    /// The authorization that the registry has requested; `None` until it does.
     authorization: Mutex<Option<Placed>>,
 }
 
@@ -179,7 +179,7 @@ impl PackageRegistry {
         self.find(reference).await?.ok_or(RegistryError::NotFound(address))
     }
 
-    /// Like [`Self::manifest`]; `None` if there is none.
+    /// Like [`Self::manifest`]; `None` if it does not exist.
     async fn find(&self, reference: &Reference) -> Result<Option<RegistryManifest>, RegistryError> {
         let mut call = self.call("GET", self.target(&self.path("manifests", &tag(reference)))?);
         call.headers.push(("accept".to_owned(), ACCEPTED_MANIFESTS.to_owned()));
@@ -287,7 +287,7 @@ impl PackageRegistry {
         RegistryCall { method, target, headers: Vec::new(), body: Vec::new() }
     }
 
-    /// Returns the request of `call`, signed in as far as the registry has asked for it.
+    /// Returns the request of `call`, with the authorization that the registry has requested so far.
     fn request(&self, call: &RegistryCall) -> Request {
         Request {
             method: call.method.to_owned(),

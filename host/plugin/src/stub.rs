@@ -9,7 +9,7 @@ use tokio::{
     time::{Duration, sleep},
 };
 
-/// What the server does with a request. Then it closes the connection.
+/// The response to a request, after which the server closes the connection.
 pub(crate) enum StubReply {
     Whole(Vec<u8>),
     /// Sends a head, then one byte again and again, with this pause after each.

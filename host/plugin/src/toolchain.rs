@@ -157,7 +157,7 @@ impl Toolchains {
     /// manager go to standard error.
     ///
     /// # Errors
-    /// [`ToolchainError`]. What was installed before still works then.
+    /// [`ToolchainError`]. An earlier installation still works then.
     pub fn install(&self, toolchain: Toolchain) -> Result<(PathBuf, bool), ToolchainError> {
         check_requirement(toolchain)?;
         let folder = self.place(toolchain);

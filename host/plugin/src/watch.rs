@@ -104,7 +104,7 @@ impl PluginWatch {
             let entries = fs::read_dir(&self.path).into_iter().flatten().flatten().map(|entry| entry.path());
             contents.files.extend(entries.filter(|path| path.extension().is_some_and(|end| end == "wasm")));
         }
-        // Of a folder with too many files, none are known.
+        // The files of a folder with too many of them are ignored.
         self.is_too_large = contents.is_none();
         let contents = contents.unwrap_or(PluginContents { folders: Vec::new(), files: Vec::new() });
         if contents.folders != self.folders {

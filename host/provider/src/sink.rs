@@ -29,7 +29,7 @@ pub trait Sink: Send {
     /// attempt are void; only the tokens of its last [`StreamEvent::Usage`] were used.
     fn retrying(&mut self, retrying: &Retrying);
 
-    /// Called instead of [`Sink::retrying`] when the attempt had begun an answer. What was received of it is given up; the next
+    /// Called instead of [`Sink::retrying`] when the attempt had begun an answer. That beginning is discarded; the next
     /// attempt begins with block 0.
     fn given_up(&mut self, retrying: &Retrying) {
         self.retrying(retrying);

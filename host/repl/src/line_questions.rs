@@ -25,7 +25,7 @@ const DEAF: Duration = Duration::from_millis(400);
 /// The questions of a session that wait for a line.
 pub struct LineQuestions {
     asked: mpsc::Receiver<ApproverMessage>,
-    /// The first one was shown. Those behind it are shown when they are the first.
+    /// Only the first question is shown; each other one is shown when it becomes the first.
     waiting: VecDeque<PendingQuestion>,
     /// When the first one was shown.
     shown: Instant,

@@ -3,7 +3,7 @@
 use patchbay_core::text;
 use patchbay_session::{Approval, CalledTool, Question, QuestionSubject, SkillCapability};
 
-/// Length limit in characters of a folder in an answer. The line that follows an answer has all of it.
+/// Length limit in characters of a folder in an answer. The line after an answer shows the whole folder.
 const FOLDER: usize = 30;
 
 /// Returns the facts that the user should know before answering, the most important first.

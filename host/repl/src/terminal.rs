@@ -267,7 +267,7 @@ impl Front {
         }
     }
 
-    /// Handles an event and those that are there already.
+    /// Handles an event and the events that have already arrived.
     async fn received(&mut self, received: Received) -> Result<(), ReplError> {
         self.show(received);
         self.drain(BURST).await?;
@@ -275,7 +275,7 @@ impl Front {
         self.update_status().await
     }
 
-    /// Handles the events that are there already, at most `limit`.
+    /// Handles the events that have already arrived, at most `limit`.
     async fn drain(&mut self, limit: usize) -> Result<(), ReplError> {
         for _ in 0..limit {
             match self.events.try_next().await {

@@ -1,5 +1,5 @@
-//! How a browser gets in: a link with a code that works once within 60 seconds, in exchange for a cookie. The cookie is a token of its
-//! own, which `patchbay token list` shows and `remove` ends.
+//! Signs browsers in. `patchbay serve --open` prints a link with a code that works once within 60 seconds. The browser
+//! exchanges it for a cookie, which is a token of its own: `patchbay token list` shows it, and `remove` revokes it.
 
 use std::{
     sync::Arc,
@@ -17,7 +17,7 @@ const CODE: Duration = Duration::from_secs(60);
 const COOKIE_S: i64 = 12 * 3_600;
 const COOKIE: &str = "patchbay";
 
-/// The codes of links that were not used.
+/// The codes of unused links.
 #[derive(Clone, Default)]
 pub struct Logins(Arc<Mutex<Vec<(Digest, Instant)>>>);
 
@@ -29,7 +29,7 @@ impl Logins {
         code
     }
 
-    /// Uses a code up. Returns whether it works.
+    /// Removes a code. Returns false if it is unknown or has expired.
     pub(crate) fn take(&self, code: &str) -> bool {
         let digest = Digest::of(code.as_bytes());
         let mut codes = self.0.lock();
@@ -44,7 +44,8 @@ impl Logins {
     }
 }
 
-/// Adds the token of a browser, and returns the header that sets its cookie. `is_secure` says whether the server has TLS.
+/// Adds a token for a browser, and returns the header that sets its cookie; `None` if the random name is taken.
+/// `is_secure` is whether browsers reach the server over TLS.
 pub(crate) async fn new_cookie(store: &Store, is_secure: bool) -> Result<Option<HeaderValue>, StoreError> {
     let now = store.source().unix_s();
     for old in store.client_tokens().await? {

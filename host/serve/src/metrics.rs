@@ -8,7 +8,7 @@ use std::{
 use patchbay_session::SharedSessions;
 use patchbay_store::ProcessCounts;
 
-/// What is counted since the start.
+/// Counters since the start of the server.
 #[derive(Default)]
 pub(crate) struct ServeCounters {
     pub(crate) connections: AtomicU64,

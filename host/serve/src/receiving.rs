@@ -1,4 +1,4 @@
-//! Counts the bytes of messages that are being received. A message of a WebSocket is in memory long before its end is there.
+//! Counts the bytes of messages that are being received. A WebSocket message is in memory long before it is complete.
 
 use std::{
     io,
@@ -30,7 +30,7 @@ impl ReceivingBytes {
         self.message.lock().take()
     }
 
-    /// Takes away bytes that are not of a message.
+    /// Subtracts bytes that do not belong to a message.
     pub(crate) fn forget(&self, bytes: usize) {
         if let Some(message) = &mut *self.message.lock() {
             message.shrink(bytes);

@@ -40,11 +40,12 @@ const HEAD_BYTES: usize = 16 << 10;
 const FIRST_TIME: Duration = Duration::from_secs(10);
 /// How long a connection may take for the head of a request; also how long it may have none.
 const HEAD_TIME: Duration = Duration::from_secs(60);
-/// How long a client may read nothing of an answer that is there.
+/// How long a client may leave a response unread.
 const WRITE_TIME: Duration = Duration::from_secs(30);
 /// How long to wait before the next connection if one cannot be accepted, for example because the process has too many files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// Connections without a request that passed the gate. A further one closes the one that has been idle longest.
+/// Limit of connections without a request that has passed the gate. A further connection closes the one that has been
+/// idle longest.
 const IDLE_CONNECTIONS: usize = 64;
 /// How often the end of all turns is looked for while the server drains.
 const DRAIN_LOOK: Duration = Duration::from_millis(50);

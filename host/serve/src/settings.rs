@@ -113,7 +113,7 @@ impl ServeSettings {
         KeepSettings { idle: minutes(self.idle_minutes), question: minutes(self.question_minutes) }
     }
 
-    /// Returns the canonical paths of the folders that are there.
+    /// Returns the canonical paths of the folders that exist.
     pub(crate) fn workspace_folders(&self) -> Vec<PathBuf> {
         let folder = |folder: &PathBuf| {
             let found = folder.canonicalize();

@@ -33,7 +33,7 @@ pub(crate) struct ServeState {
     pub(crate) tokens: UsedTokens,
     pub(crate) counters: ServeCounters,
     pub(crate) requests: Arc<RequestShares>,
-    /// What all clients together leave unread, or have sent in part.
+    /// Bytes of all clients together that are unread, or that belong to messages not yet complete.
     pub(crate) unread: Arc<TotalBytes>,
     pub(crate) mcp: McpEndpoints,
     /// Cancelled when the server begins to end: it accepts nothing new.

@@ -10,7 +10,7 @@ use std::{
 
 use patchbay_skill::{CachedFile, Stat};
 
-/// The path of a file below the root, split behind the child of the root.
+/// The path of a file below the root, split after its first segment, the child of the root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FilePath<'a> {
     child: &'a str,

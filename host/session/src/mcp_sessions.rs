@@ -49,7 +49,7 @@ impl McpSessions {
         Self { token: Some(name), ..self }
     }
 
-    /// Leaves out the skills that need files of a workspace, because the folder stands for none.
+    /// Leaves out the skills that need workspace files, because the folder is not a real workspace.
     #[must_use]
     pub fn without_files(self) -> Self {
         Self { has_files: false, ..self }

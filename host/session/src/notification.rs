@@ -9,19 +9,20 @@ use crate::mail::minute;
 /// Most bytes of one mail's text that a notification shows. The summary of a report has at most 2,000 characters, so a report
 /// in English is shown whole.
 const MAIL_BYTES: usize = 4 << 10;
-/// Most bytes of all mails that a notification shows, as JSON. The longest reports of eight children fit.
+/// Most bytes of all messages that a notification shows, as JSON. The longest reports of eight children fit.
 const ALL_BYTES: usize = 32 << 10;
-/// Most mails that a notification shows, and that are read from the store for it.
+/// Most messages that a notification shows, and that are read from the store for it.
 pub(crate) const MAILS: u32 = 64;
 
 /// The content of a notification.
 pub(crate) struct Notification {
     pub(crate) content: String,
-    /// The numbers of the mails that are shown whole, which the recipient has thereby read.
+    /// The numbers of the messages that are shown whole and therefore count as read.
     pub(crate) whole: Vec<u64>,
 }
 
-/// A mail as the tool `mail_read` returns it. As JSON, its text cannot end the line that contains it.
+/// A message in the form in which the tool `mail_read` returns it. As JSON, its text cannot end the line that contains
+/// it.
 #[derive(Serialize)]
 struct ShownMail<'a> {
     number: u64,

@@ -81,7 +81,7 @@ pub fn journal_object(entry: &JournalEntry) -> Value {
     object
 }
 
-/// Returns what a person allowed.
+/// Returns the JSON object of an approval by the user.
 fn approval_object(approval: &RecordedApproval) -> Value {
     let mut object = json!({
         "capability": text::clean_line(&approval.capability),

@@ -32,7 +32,8 @@ pub(crate) struct Persona {
     /// Messages about files that are not used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) skipped: Vec<String>,
-    /// What the agents are told about the session's start. It is stored here and stays the same for each persona of the session.
+    /// The facts about the session's start that the agents see. It is stored here and stays the same for each persona
+    /// of the session.
     #[serde(default, skip_serializing_if = "Surroundings::is_empty")]
     pub(crate) surroundings: Surroundings,
 }

@@ -289,7 +289,7 @@ impl Session {
         with_client_tools(client, &served)
     }
 
-    /// Returns the tools outside of the sandbox that are there without starting anything.
+    /// Returns the tools outside of the sandbox that are available without starting a server.
     pub(crate) async fn outside_now(&self, client: &LineClient) -> OutsideTools {
         with_client_tools(client, &self.servers.running().await)
     }

@@ -1,4 +1,4 @@
-//! What requests to models have cost, in words: for `/usage` and `patchbay usage`.
+//! Formats the cost of model requests, for `/usage` and `patchbay usage`.
 
 use std::cmp::Reverse;
 

@@ -96,8 +96,8 @@ impl Session {
         }
     }
 
-    /// Commits the notification, which counts all mail so far and marks the mails that it shows whole as read. Returns the
-    /// number of its row; `None` if no mail is new.
+    /// Commits the notification, which counts all mail so far and marks the messages that it shows whole as read.
+    /// Returns the number of its row; `None` if no mail is new.
     async fn commit_notification(self: &Arc<Self>, agent: &Agent) -> Result<Option<u64>, StoreError> {
         let (session, id) = (Arc::clone(self), agent.id());
         let prepare = async move {

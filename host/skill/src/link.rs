@@ -73,7 +73,7 @@ impl LinkedFolder {
     /// Makes the folder that was prepared `at` the one of `name` in the folder of skills `skills`.
     ///
     /// # Errors
-    /// An I/O error of `skills`. The folder of before is there then.
+    /// An I/O error of `skills`. The earlier folder stays in place then.
     pub fn place(at: &Path, skills: &Path, name: &Name) -> io::Result<()> {
         fs::create_dir_all(skills.join(LINKS))?;
         fs::rename(target(at), skills.join(relative(name)))

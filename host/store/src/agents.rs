@@ -68,7 +68,7 @@ pub struct NewAgent {
 pub struct AgentCounts {
     /// Number of turns of the agent.
     pub turns: u64,
-    /// Number of mails in its inbox.
+    /// Number of messages in its inbox.
     pub mails: u64,
     /// Number of those that it has not read.
     pub unread: u64,
@@ -301,7 +301,7 @@ impl Store {
         })
     }
 
-    /// Counts turns and mails of the agents of a session, dead ones too.
+    /// Counts the turns and messages of all agents of a session, including dead ones.
     ///
     /// # Errors
     /// [`StoreError::BadRow`] or a database error.

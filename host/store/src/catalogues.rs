@@ -74,7 +74,7 @@ pub struct ListingChange {
     pub models: u64,
     /// Models that were not there before.
     pub new: u64,
-    /// Models that were there before.
+    /// Models that are no longer listed.
     pub gone: u64,
 }
 

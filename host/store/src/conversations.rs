@@ -20,9 +20,8 @@ struct ConversationPart {
     heir: i64,
 }
 
-/// The agent, the one that it inherits from, the one that this inherits from, and so on, with the
-/// rows that the conversation has of each. Each is older than the one before; otherwise a damaged
-/// database could keep the query running.
+/// An agent and its chain of ancestors by inheritance, with the rows that the conversation uses from each. The query
+/// requires every ancestor to be older than its heir; otherwise it could run forever on a damaged database.
 const CHAIN: &str = "WITH RECURSIVE chain (session, agent, parent, source, fork_point, ordinal, last, heir) AS (\
      SELECT session, uuid, parent_uuid, coalesce(rewound, parent_uuid), fork_message_id, ordinal, 9223372036854775807, \
      9223372036854775807 FROM agents WHERE uuid = ? \

@@ -39,9 +39,9 @@ pub struct MailRow {
 /// Numbers of mail in an inbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MailCounts {
-    /// Number of all mails in the inbox.
+    /// Number of all messages in the inbox.
     pub all: u64,
-    /// Number of unread mails in the inbox.
+    /// Number of unread messages in the inbox.
     pub unread: u64,
     /// Unread mail that no notification has counted.
     pub uncounted: u64,

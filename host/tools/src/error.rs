@@ -13,7 +13,7 @@ pub enum ToolError {
     /// The call names a tool that does not exist.
     #[error("tool '{}' not found{}.", text::excerpt(.0, 80), not_found_in(.0))]
     NotFound(String),
-    /// The skill of the tool is only for people, and a model called it.
+    /// A model called a tool whose skill can only be invoked by a user.
     #[error("skill '{0}' can only be invoked by a user.")]
     NotForModels(Name),
     /// The input does not satisfy the tool's schema.

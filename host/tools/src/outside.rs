@@ -78,7 +78,7 @@ pub struct OutsideCall<'a> {
     gate: PassedGate,
 }
 
-/// On which terms a person allows a call.
+/// The terms on which the user is asked about a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallTerms {
     /// Facts for the user, one line each, the most important first.

@@ -197,7 +197,7 @@ impl QuestionSubject {
         }
     }
 
-    /// Returns the question itself, for people: what will be done, from the values that are used. Cleaned, on one line.
+    /// Returns the question to show: the act, described with the values that will be used. Cleaned, on one line.
     pub fn title(&self) -> String {
         format!("{}?", self.act())
     }

@@ -26,7 +26,7 @@ const BRANCH_BYTES: usize = 200;
 /// Digits of a commit: SHA-1 or SHA-256.
 const COMMIT_DIGITS: [usize; 2] = [40, 64];
 
-/// What is checked out in a repository.
+/// The branch or commit that is checked out in a repository.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GitHead {
     /// The branch; `None` without one, and if it cannot be read.

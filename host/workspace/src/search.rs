@@ -37,7 +37,7 @@ pub struct TextQuery {
     /// The globs of [`Workspace::walk`], at most [`limits::SEARCH_GLOBS`]. A glob that begins with
     /// `!` excludes. Empty: all files.
     pub globs: Vec<String>,
-    /// The position behind which the search begins; `None` for the beginning.
+    /// The search begins after this position; `None` for the beginning.
     pub after: Option<SearchPosition>,
     /// Number of lines before and after each matching line, at most [`limits::SEARCH_CONTEXT`].
     pub context: u32,
@@ -82,7 +82,7 @@ pub struct NameQuery {
     pub ignores_case: bool,
     /// True if directories are returned as well.
     pub directories: bool,
-    /// The path behind which the search begins; `None` for the beginning.
+    /// The search begins after this path; `None` for the beginning.
     pub after: Option<String>,
     /// The most entries, from 1 to [`limits::SEARCH_ENTRIES`].
     pub max_entries: u32,

@@ -15,7 +15,7 @@ use crate::{error::FileError, limits, wild::StateSet};
 pub struct SearchHalt(Arc<AtomicBool>);
 
 impl SearchHalt {
-    /// Makes all threads of the search end soon. Its result is of no use then.
+    /// Makes all threads of the search end soon. Its result must not be used then.
     pub fn halt(&self) {
         self.0.store(true, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! What a client from elsewhere may use. An editor that started this process may use everything.
+//! The rights of remote clients. An editor that started this process may use everything.
 
 use std::{
     collections::BTreeMap,

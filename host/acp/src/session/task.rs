@@ -61,7 +61,8 @@ pub(crate) struct SessionTask {
     seat: Seat,
     /// The questions that the client was asked: by their numbers, with the tool call that shows each.
     asked: BTreeMap<u64, AskedHere>,
-    /// What a client from elsewhere gives to its lines; `None` for the editor that started this process.
+    /// The identity and rights of a remote client, which apply to its lines; `None` for the editor that started this
+    /// process.
     remote: Option<Arc<LineClient>>,
     /// Tokens that the model in use can read.
     window: u64,
@@ -82,7 +83,7 @@ enum TaskWake {
 
 /// The result of work that ran beside this task.
 enum SideTaskEnd {
-    /// A prompt that was sent again has ended, or its client has given it up.
+    /// The run of a prompt that was sent again has ended, or the client has given up the repeated prompt.
     Repeated(Responder, Result<StopReason, RpcError>),
     /// An option was set, or not.
     OptionSet(Responder, Result<(), Outcome>),

@@ -77,8 +77,8 @@ impl ShownCall {
 pub(super) struct CallInQuestion {
     /// The id that the client knows.
     pub(super) id: String,
-    /// The title. Of a nested call it begins with the tool that is asked about: clients may show the title alone,
-    /// and may decide by its first word.
+    /// The title. For a nested call, it begins with the tool that needs the approval, because clients may show only the
+    /// title or decide by its first word.
     pub(super) title: String,
     pub(super) content: Vec<Value>,
 }

@@ -54,7 +54,7 @@ pub(super) fn protect(fence: &FenceOrder) -> io::Result<()> {
     for path in &writable {
         bind(path)?;
     }
-    // What is mounted below `/proc` is mounted below the old one, which cannot be reached any more.
+    // Mounts below `/proc` are below the old `/proc`, which cannot be reached any more.
     let is_hidden = |mounted: &Path| {
         let is_below_proc = mounted.starts_with("/proc") && mounted != Path::new("/proc");
         is_below_proc && fence.support.isolation == Isolation::Processes

@@ -70,7 +70,8 @@ pub(super) fn kill_all() -> bool {
     }
 }
 
-/// Reaps what has ended. Returns whether no child is left, and so nothing below: orphans are children.
+/// Reaps ended children. Returns whether no child is left. Then no descendants are left either, because orphans become
+/// children.
 fn reap_all() -> bool {
     loop {
         match wait(WaitOptions::NOHANG) {

@@ -84,10 +84,7 @@ fn rows(text: &mut String, keys: &Map<String, Value>, table: &Value) {
 /// Returns the doc comment of a key or a table.
 fn words<'a>(key: &str, schema: &'a Value) -> &'a str {
     let words = schema["description"].as_str().unwrap_or_else(|| panic!("{key} of config.toml has no doc comment"));
-    assert!(
-        !words.contains("[`") && !words.contains('|'),
-        "the doc comment of {key} is no Markdown of a table: {words}"
-    );
+    assert!(!words.contains("[`") && !words.contains('|'), "the doc comment of {key} cannot be a table cell: {words}");
     words
 }
 

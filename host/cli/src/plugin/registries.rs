@@ -9,8 +9,8 @@ use patchbay_plugin::{DownloadLimits, Downloads, FetchError, PackageRegistry, Re
 use super::packages::ask;
 use crate::{CliError, args::RegistrySignIn, config::ConfigFile, out::note};
 
-/// Returns how to sign in to the registry of `address`. `folder` is the one of `config.toml`. Asks before the credential goes to
-/// another server that issues the tokens.
+/// Returns how to sign in to the registry of `address`. `folder` contains `config.toml`. Asks before the credential is
+/// sent to another server that issues the tokens.
 pub(super) async fn sign_in(
     folder: &Path,
     config: &ConfigFile,

@@ -254,7 +254,7 @@ async fn print_grant_changes(host: &Arc<Host>, new: &PackageReport, grants: &[Mo
     Ok(())
 }
 
-/// Reports the installed version. It must be the one in the lock, or the difference would be to something else.
+/// Reports the installed version. It must match the lock; otherwise the update would be compared with something else.
 async fn installed_report(
     packages: &Packages,
     inspector: &Inspector,

@@ -62,7 +62,7 @@ pub enum ServerError {
     /// The server is not available, for this reason.
     #[error("{0}")]
     Unavailable(String),
-    /// The server is not there, and is not started again.
+    /// The server is not running and will not be started again.
     #[error("{0}")]
     GivenUp(String),
     /// The server broke the protocol.
@@ -141,8 +141,8 @@ impl McpServer {
         &self.name
     }
 
-    /// Returns the tools. A list that has changed is read again; if that fails or takes too long, the tools stay as they were listed
-    /// last. Starts the server if it is not running; a start goes on when this is dropped.
+    /// Returns the tools. A list that has changed is read again; if that fails or takes too long, this returns the
+    /// previous list. Starts the server if it is not running; the start continues even if this future is dropped.
     ///
     /// # Errors
     /// [`ServerError::Unavailable`], [`ServerError::GivenUp`].
@@ -152,7 +152,7 @@ impl McpServer {
         Ok(Arc::clone(&ready.tools.lock()))
     }
 
-    /// Returns the tools as they were listed last; `None` if the server is not running, or is not ready yet.
+    /// Returns the latest list of tools; `None` if the server is not running or not ready yet.
     pub fn running_tools(&self) -> Option<Arc<ToolList>> {
         let ready = self.running()?;
         Some(Arc::clone(&ready.tools.lock()))

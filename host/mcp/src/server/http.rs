@@ -35,7 +35,7 @@ use gate::{Gate, PATH};
 const FIRST_TIME: Duration = Duration::from_secs(10);
 /// How long a connection may take for the head of a request; also how long it may have none.
 const HEAD_TIME: Duration = Duration::from_secs(60);
-/// How long a client may read nothing of an answer that is there.
+/// How long a client may leave a response unread.
 const WRITE_TIME: Duration = Duration::from_secs(30);
 /// Limit in bytes of the head of a request.
 const HEAD_BYTES: usize = 64 << 10;

@@ -67,7 +67,7 @@ impl PackagedServer {
             // Other variables could lead out of the package.
             Some(cwd) => cwd.strip_prefix("./").map_or_else(|| PathBuf::from(expand(cwd, place)), below),
         };
-        // Otherwise the bytecode that Python writes beside its sources would be a change of the package.
+        // Otherwise Python would write bytecode beside its sources, which would count as a change of the package.
         let mut variables = vec![("PYTHONDONTWRITEBYTECODE".to_owned(), "1".to_owned())];
         variables.extend(env.iter().map(|(name, value)| (name.clone(), expanded(value))));
         variables.extend(allowance.env.iter().filter_map(|name| Some((name.clone(), env::var(name).ok()?))));

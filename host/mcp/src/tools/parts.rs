@@ -10,7 +10,7 @@ use patchbay_store::Store;
 
 use crate::client::{HttpEndpoint, McpServerConfig, ServerAddress, ServerLimits};
 
-/// How long the begin of a turn waits for a list that has changed.
+/// How long the start of a turn waits for a list that has changed.
 const LIST_WAIT: Duration = Duration::from_secs(5);
 
 /// The largest limits of a request over HTTP that egress accepts.
@@ -33,10 +33,10 @@ pub enum ClientAddress {
     Process {
         /// The program, then its arguments.
         words: Vec<String>,
-        /// Variables that the program gets besides the few that every server gets.
+        /// Variables that the program receives besides the few that every server receives.
         variables: Vec<(String, String)>,
     },
-    /// It runs, and answers over streamable HTTP.
+    /// It is already running, and is reached over streamable HTTP.
     Http {
         /// The URL at which the server is reached.
         url: String,
@@ -46,8 +46,8 @@ pub enum ClientAddress {
 }
 
 impl ClientAddress {
-    /// Returns whether it is a URL that can lead to a public address alone. Names are looked up when it is connected to; egress
-    /// refuses another address then.
+    /// Returns whether it is a URL that may only lead to public addresses. Host names are resolved later, when the
+    /// server is connected to; egress then refuses any other address.
     pub fn is_public(&self) -> bool {
         let Self::Http { url, .. } = self else { return false };
         let Ok(target) = Target::parse(url) else { return false };
@@ -61,7 +61,7 @@ impl ClientAddress {
 /// The parts shared by all servers of a process.
 pub struct ServerParts {
     pub(super) configured: BTreeMap<Name, McpServerConfig>,
-    /// Has the trusted workspaces.
+    /// Contains the list of trusted workspaces.
     pub(super) store: Store,
     /// The configuration folder.
     pub(super) config: PathBuf,

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use patchbay_policy::quoted_folder;
 
-/// How long the begin of a turn waits for servers that start. The tools of slower ones join a later turn.
+/// How long the start of a turn waits for servers that are starting. The tools of slower servers are available in a
+/// later turn.
 const TURN_WAIT: Duration = Duration::from_secs(20);
-/// Time that the start of a turn waits for a server that a notice has already reported as missing.
+/// How long the start of a turn waits for a server that a notice has already reported as missing.
 const REPORTED_WAIT: Duration = Duration::from_secs(1);
 
 /// A server's availability, from best to worst. A notice reports each worse state once, until the server is ready again.

@@ -56,8 +56,8 @@ impl SessionServers {
         Self { configured, parts, named, packaged, reported }
     }
 
-    /// Sets the servers that the client names, in place of those that it named before. A server that it names again stays. Of
-    /// servers whose tools would have the same names, the first one is used.
+    /// Replaces the servers that the client names. A server that was already named keeps running. If the tools of
+    /// several servers would have the same names, only the first server is used.
     pub fn set_named(&self, named: Vec<ClientServer>, workspace: &str) {
         let mut current = self.named.lock();
         let mut names = BTreeMap::<String, String>::new();
@@ -76,8 +76,8 @@ impl SessionServers {
         *current = ChangingServers { servers, left_out };
     }
 
-    /// Sets the allowed servers of packages, in place of those before. A server that has not changed stays. `left_out` has sentences
-    /// about those that cannot be used.
+    /// Replaces the allowed servers of packages. A server that has not changed keeps running. `left_out` has a sentence
+    /// for each server that cannot be used.
     pub fn set_packaged(&self, packaged: Vec<PackagedServer>, mut left_out: Vec<String>) {
         let mut current = self.packaged.lock();
         let mut servers = Vec::new();
@@ -100,7 +100,7 @@ impl SessionServers {
         self.configured.iter().cloned().chain(self.packaged.lock().servers.clone()).collect()
     }
 
-    /// Returns all servers. One that the client names takes the place of another one with its name.
+    /// Returns all servers. A server that the client names replaces another server with the same name.
     fn all(&self) -> Vec<Arc<ServerTools>> {
         let named = self.named.lock().servers.clone();
         let groups: BTreeSet<String> = named.iter().map(|server| group(&server.name)).collect();
@@ -108,8 +108,8 @@ impl SessionServers {
         others.chain(named).collect()
     }
 
-    /// Returns the tools for a turn, and notices about servers that are not there and about tools and servers that are left out
-    /// because of their names. Starts servers that do not run.
+    /// Returns the tools for a turn, and notices about unavailable servers and about tools and servers that are left
+    /// out because of their names. Starts servers that are not running.
     pub async fn for_turn(&self) -> (OutsideTools, Vec<String>) {
         let servers = self.all();
         let asked = join_all(servers.iter().map(|server| async {
@@ -144,7 +144,7 @@ impl SessionServers {
         new
     }
 
-    /// Returns the tools of the servers that run, as they were listed last.
+    /// Returns the tools of the running servers, from their latest lists.
     pub async fn running(&self) -> OutsideTools {
         let servers = self.all();
         let mut found = Vec::new();

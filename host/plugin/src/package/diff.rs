@@ -1,4 +1,4 @@
-//! What a new version of a package changes.
+//! The difference between two versions of a package.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ const FILES: usize = 20;
 /// The difference between two versions of a package.
 #[derive(Debug, Default)]
 pub struct PackageDiff {
-    /// What is asked for or declared in addition. Without it, an update needs no decision about authority.
+    /// The additional requests and declarations. If empty, an update needs no decision about authority.
     asks: Vec<String>,
     /// Whether the version is lower than before, by SemVer.
     is_lower: bool,
@@ -84,7 +84,8 @@ impl PackageDiff {
         diff
     }
 
-    /// Returns what is asked for or declared in addition, one line each. A version that adds nothing can be taken without a person.
+    /// Returns the additional requests and declarations, one line each. A version without any can be installed without
+    /// asking the user.
     pub fn newly_asked(&self) -> &[String] {
         &self.asks
     }

@@ -38,7 +38,7 @@ pub struct PackageReport {
     pub left_out: Vec<LeftOut>,
     /// The servers that it declares.
     pub servers: Vec<PackageServer>,
-    /// What else is not used, and why.
+    /// Other parts of the package that are not used, with the reason.
     pub notes: Vec<String>,
 }
 
@@ -347,7 +347,7 @@ const INTERFACES: [(&str, Needed); 6] = [
     ("workspace-write", Capability::changes_workspace),
 ];
 
-/// What a known fetcher means for the digests of a package.
+/// The warning about servers whose program downloads code that the package's digests do not cover.
 pub(crate) const FETCHES: &str = "fetches its code at each start";
 
 /// Returns the whole command of a server with its variables and folder, or its whole address with its headers, and the variables of

@@ -62,7 +62,7 @@ pub fn find_source(path: &Path) -> Result<PackageSource, PackageError> {
             return Ok(PackageSource::Package(SourceForm { name, kind, path: found, newer: None, component: None }));
         }
     }
-    // The path as it was typed, for the words of errors.
+    // The path as the user typed it, for error messages.
     let LocatedPlugin { name, form, newer } =
         locate(path).map_err(|error| PackageError::new(Code::InvalidArgs, format!("{error}.")))?;
     let package = |kind, path, component| {

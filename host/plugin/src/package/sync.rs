@@ -121,7 +121,8 @@ impl SyncPlan {
                     Vec::new()
                 }
                 Some(before) if replaces.is_some() => {
-                    // Before the new files are there: they must not be used with the old decisions, not even after a crash.
+                    // Before the new files are in place, because even after a crash they must not be used with the old
+                    // decisions.
                     held.packages().forget_servers(|allowance| allowance.package == before.name).await?;
                     grants_of_removed(held.packages(), before).await?
                 }

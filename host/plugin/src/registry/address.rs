@@ -25,9 +25,9 @@ pub struct RegistryAddress {
 /// Which package of a repository is meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reference {
-    /// A tag that is a version. What it names can change.
+    /// A tag that is a version. The registry can move it to other contents.
     Version(Version),
-    /// The digest of the manifest, which names the same bytes for ever.
+    /// The digest of the manifest, which always names the same bytes.
     Digest(Digest),
 }
 
@@ -79,7 +79,7 @@ impl RegistryAddress {
         &self.reference
     }
 
-    /// Returns the registry's origin, the only one that gets its credential, apart from the one that issues its tokens.
+    /// Returns the registry's origin. Only this origin and the issuer of its tokens are sent its credential.
     pub fn origin(&self) -> &Origin {
         &self.origin
     }

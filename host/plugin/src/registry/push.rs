@@ -11,12 +11,12 @@ use super::{PackageRegistry, Reference, RegistryError, header};
 pub enum Pushed {
     /// The version is new, or has a new signature. This is the digest of its manifest.
     New(Digest),
-    /// The version was there with the same bytes and signature.
+    /// The version already existed with the same bytes and signature.
     Unchanged(Digest),
 }
 
 impl PackageRegistry {
-    /// Pushes `package` as `version`. A version that is there with another component is never replaced.
+    /// Pushes `package` as `version`. An existing version with another component is never replaced.
     ///
     /// # Errors
     /// [`RegistryError`]; the version is unchanged then.

@@ -25,7 +25,7 @@ const WARNINGS: usize = 5;
 /// The models that an adapter reported.
 #[derive(Debug, Default)]
 pub(crate) struct Listed {
-    /// Of two reports of one id the later counts.
+    /// If an id was reported twice, the later report counts.
     pub(crate) models: Vec<ListedModel>,
     /// The number of models with an invalid id, or with too long facts.
     pub(crate) left_out: usize,

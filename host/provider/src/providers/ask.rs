@@ -38,7 +38,7 @@ pub struct DefaultChoice {
 pub struct MovedName {
     /// The model as those builds understood the name.
     pub from: Choice,
-    /// The model as it is understood now.
+    /// The model to which the name resolves now.
     pub to: Choice,
 }
 
@@ -117,7 +117,8 @@ impl Providers {
         Err(ModelError::Level { level: level.as_str().to_owned(), more })
     }
 
-    /// Completes an error: an invalid level with the levels that the model has, an unknown model with those that there are.
+    /// Completes an error: an invalid level with the levels that the model has, an unknown model with the models that
+    /// exist.
     async fn with_hints(
         &self,
         error: ModelError,

@@ -1,4 +1,4 @@
-//! A program of a model together with what is compared when it ends, however it ends.
+//! A program that a model runs, with the protected files to compare when it ends, however it ends.
 
 use std::sync::Arc;
 

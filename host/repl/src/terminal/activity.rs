@@ -33,7 +33,7 @@ pub(super) struct SubmittedLine {
     pub(super) took: Option<Duration>,
 }
 
-/// A line that waits until a command has ended. It is shown then, so each result stands below its own line.
+/// A line that waits until a command has ended. It is shown only then, which keeps each result below its own line.
 struct UnshownLine {
     line: LineId,
     /// The command that it waits for.
@@ -136,7 +136,7 @@ impl FrontActivity {
         Some(self.unshown.remove(at).text)
     }
 
-    /// Begins the lines that wait for `ended`, and returns the texts to show: their results stand below them. Lines behind a move
+    /// Begins the lines that wait for `ended`, and returns their texts to show above the results. Lines after a move
     /// of the view belong to `view`, the agent that is in view now, and may wait in its queue.
     pub(super) fn begin_lines_behind(&mut self, ended: LineId, view: AgentId) -> Vec<String> {
         let (next, waiting): (Vec<_>, _) =

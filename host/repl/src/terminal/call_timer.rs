@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-/// Runs from the answer that calls tools, or from the result before, to the next result: an agent's calls run one after
-/// another. It stands still while a question is open.
+/// Measures a call: from the answer that calls tools, or from the previous result, to the next result. This works
+/// because an agent's calls run one after another. The timer is paused while a question is open.
 #[derive(Debug, Default)]
 pub(crate) struct CallTimer {
     /// When the running call began; `None` if that was not seen, as for a call before the front was started.
@@ -32,7 +32,7 @@ impl CallTimer {
         }
     }
 
-    /// Returns how long the call took whose result is there, and starts the timer for the next one.
+    /// Returns how long the finished call took, and starts the timer for the next one.
     pub(crate) fn lap(&mut self, now: Instant) -> Option<Duration> {
         let end = self.paused.unwrap_or(now);
         let took = end.saturating_duration_since(self.since?);

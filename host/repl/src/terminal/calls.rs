@@ -58,7 +58,7 @@ impl Calls {
         self.skills = Some(skills);
     }
 
-    /// Notes whether a question is open: then the time of a call stands still.
+    /// Records whether a question is open, which pauses the call timer.
     pub(super) fn pause(&mut self, is_open: bool, now: Instant) {
         self.timer.pause(is_open, now);
     }

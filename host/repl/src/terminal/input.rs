@@ -45,7 +45,7 @@ pub(super) struct FrontInput {
     pub(super) search: Option<HistorySearch>,
     pub(super) command_help: CommandHelp,
     pub(super) completing: Option<BoxFuture<'static, (String, Vec<Suggestion>)>>,
-    /// Whether Tab was pressed before the suggestions were there.
+    /// Whether Tab was pressed before the suggestions arrived.
     pub(super) tab: bool,
     /// Reads the files of the text that was entered.
     pub(super) attaching: Option<ReadingFiles>,

@@ -45,11 +45,12 @@ pub(crate) struct LiveArea {
     columns: usize,
     /// Whether the terminal wraps long lines again when it is resized, as nearly all do.
     rewraps: bool,
-    /// A sequence for the place behind the finished lines, which the next frame writes.
+    /// An escape sequence that the next frame writes after the finished lines.
     mark: String,
 }
 
-/// A beginning of a row that has fewer bytes is written again: moving behind it would take as many.
+/// An unchanged start of a row with fewer bytes is written again, because moving the cursor past it takes as many
+/// bytes.
 const SHORT: usize = 8;
 const BEGIN: &str = "\x1b[?2026h";
 const END: &str = "\x1b[?2026l";
@@ -60,7 +61,7 @@ impl LiveArea {
         Self { drawn: LiveView::default(), columns: 0, rewraps, mark: String::new() }
     }
 
-    /// Has the next frame write `sequence`, which moves nothing, behind its finished lines.
+    /// Makes the next frame write `sequence`, which must not move the cursor, after its finished lines.
     pub(crate) fn mark(&mut self, sequence: &str) {
         self.mark.push_str(sequence);
     }
@@ -110,7 +111,7 @@ impl LiveArea {
         out.push_str(&std::mem::take(&mut self.mark));
     }
 
-    /// Has the next frame draw all rows.
+    /// Makes the next frame draw all rows.
     pub(crate) fn invalidate(&mut self) {
         self.columns = 0;
     }
@@ -164,7 +165,7 @@ impl LiveArea {
             return row;
         }
         let above: usize = self.drawn.rows.iter().take(row).map(|row| row.width.max(1).div_ceil(columns)).sum();
-        // A cursor right behind the edge is left on its row by some terminals.
+        // Some terminals leave a cursor right past the edge on its row.
         above + column.saturating_sub(1) / columns
     }
 }

@@ -60,7 +60,7 @@ impl WindowTitle {
         Some(format!("\x1b]2;{mark}{} - Patchbay\x1b\\", self.folder))
     }
 
-    /// Has the title set again: another program has used the terminal.
+    /// Makes the next update set the title again, because another program has used the terminal.
     pub(crate) fn forget(&mut self) {
         self.shown = None;
     }

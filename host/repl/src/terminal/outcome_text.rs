@@ -78,8 +78,9 @@ fn has_parts(code: Code) -> bool {
     )
 }
 
-/// Splits a line behind its sentences. A text that names a command is the host's: with `names_command`, the line is also split
-/// behind the first colon that follows more than a name: `Error: skill 'x' may not use 'kv': it is not granted.`
+/// Splits a line after each sentence. Only messages of the host contain commands: with `names_command`, the line is
+/// also split after the first colon that follows more than a name: `Error: skill 'x' may not use 'kv': it is not
+/// granted.`
 fn parts(line: &str, names_command: bool) -> Vec<&str> {
     const PREFIX: &str = "Error: ";
     let head = if line.starts_with(PREFIX) { PREFIX.len() } else { 0 };

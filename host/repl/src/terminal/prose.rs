@@ -1,5 +1,5 @@
-//! Texts of the host as lines: prose is broken at words, a command that a text names stands alone on its line and is
-//! never broken. Pure. Called by `transcript` and `questions`.
+//! Wraps the host's messages: prose is broken between words, and a command in a message gets a line of its own, which
+//! is never broken. Pure. Called by `transcript` and `questions`.
 
 use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr as _;

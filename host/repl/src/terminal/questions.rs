@@ -266,7 +266,7 @@ fn keys(question: &Question, limit: usize) -> Vec<String> {
     rows
 }
 
-/// Breaks a part of a question into at most [`PART_ROWS`] rows. Of a longer one, the beginning and the end are shown.
+/// Breaks a part of a question into at most [`PART_ROWS`] rows. A longer part is shown with its beginning and its end.
 fn shortened(part: &str, limit: usize) -> Vec<String> {
     let line = text::with_visible_blanks(&text::clean_line(part)).into_owned();
     // A long part is not broken with each frame.

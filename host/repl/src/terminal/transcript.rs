@@ -153,7 +153,7 @@ impl Transcript {
         self.look.palette
     }
 
-    /// Notes whether a question is open: then the time of a call stands still.
+    /// Records whether a question is open, which pauses the call timer.
     pub(crate) fn set_question(&mut self, is_open: bool, now: Instant) {
         self.calls.pause(is_open, now);
     }
@@ -261,7 +261,7 @@ impl Transcript {
         self.mark.push_str(marks::output_end(is_ok));
     }
 
-    /// Takes the marks that belong behind the finished lines.
+    /// Returns and clears the marks that belong after the finished lines.
     pub(crate) fn take_mark(&mut self) -> String {
         std::mem::take(&mut self.mark)
     }
@@ -493,7 +493,7 @@ fn message_head(text: &str) -> &str {
     &text[..end.min(line_end)]
 }
 
-/// Says how much follows the beginning of a message: lines, or characters where a line was cut.
+/// Returns how much of a message is hidden: lines, or characters if a line was cut.
 fn counted_rest(rest: &str) -> String {
     match rest.strip_prefix('\n').map(|lines| lines.lines().count()) {
         Some(1) => "… 1 more line".to_owned(),

@@ -71,7 +71,7 @@ impl FrontWindow {
         self.area.invalidate();
     }
 
-    /// Has the next frame draw all rows.
+    /// Makes the next frame draw all rows.
     pub(super) fn redraw(&mut self) {
         self.area.invalidate();
         self.changed = true;

@@ -18,7 +18,7 @@ pub(crate) enum Mark {
     Unknown(usize),
 }
 
-/// The prompt, the prompt while lines are captured, and what stands before the other rows of the text.
+/// The prompt, the prompt while lines are captured, and the indentation of the other rows of the text.
 pub(crate) const PROMPT: &str = "> ";
 pub(crate) const CAPTURING: &str = "(capturing) > ";
 const INDENT: &str = "  ";
@@ -92,7 +92,7 @@ pub(crate) fn input(
             }
         }
         if cursor >= text.len() {
-            // A cursor behind a full row stands on it; the next character begins a new row.
+            // After a full row, the cursor stays at its end; the next character begins a new row.
             place = (rows.len() - 1, width);
         }
     }

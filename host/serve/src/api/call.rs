@@ -100,7 +100,7 @@ struct ErrorDetail {
 }
 
 impl ApiError {
-    /// Nothing has this id, or not for this token: one text, which does not say which.
+    /// The id does not exist or is hidden from this token. One message for both, which does not reveal which.
     pub(crate) const NOT_FOUND: Self = Self::new(StatusCode::NOT_FOUND, Code::NotFound);
 
     pub(crate) const fn new(status: StatusCode, code: Code) -> Self {

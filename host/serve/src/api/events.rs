@@ -43,13 +43,13 @@ pub(crate) struct Following {
     checks: Interval,
 }
 
-/// What a client is told next.
+/// The next message to a client.
 pub(crate) enum ClientNews {
     Received(Received),
-    /// The text so far of the answer that an agent is writing. It replaces the pieces before.
+    /// The text so far of the answer that an agent is writing. It replaces earlier deltas.
     Partial(AgentId, AnswerSoFar),
     QuestionsChanged,
-    /// What another client did, in a line.
+    /// A line about the action of another client.
     ByOthers(Arc<str>),
 }
 

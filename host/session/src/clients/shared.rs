@@ -19,7 +19,7 @@ use tokio::{
 use super::questions::{OpenQuestion, SharedQuestions};
 use crate::{ClientIdentity, Session};
 
-/// Lines that a client may fall behind in what other clients did.
+/// Capacity, in lines, of a client's queue of news about other clients.
 const TOLD: usize = 64;
 
 /// A session that stays open without a client.

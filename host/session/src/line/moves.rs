@@ -1,5 +1,5 @@
-//! Lines behind a command that moves the view, such as `/fork`: they belong to the agent that is in view when it has ended, and
-//! wait until then. `accept` enters every line.
+//! Lines submitted after a command that moves the view, such as `/fork`. They belong to the agent that is in view when
+//! the command has ended, and wait until then. `accept` enters every line.
 
 use std::collections::VecDeque;
 
@@ -19,7 +19,7 @@ pub(crate) enum AfterMove {
     Stopped,
 }
 
-/// The command that moves the view now, and the lines behind it.
+/// The command that is moving the view, and the lines that wait for it.
 pub(crate) struct ViewMoves<T>(Mutex<Moves<T>>);
 
 struct Moves<T> {
@@ -76,8 +76,8 @@ impl<T> ViewMoves<T> {
         Err(NotNow::Behind(last))
     }
 
-    /// Notes that a line has ended. If it moved the view, passes the lines behind it to `accept`, in their order, up to the
-    /// next one that moves the view. No other line is entered meanwhile.
+    /// Records that a line has ended. If it moved the view, passes the waiting lines to `accept`, in their order, up to
+    /// the next one that moves the view. No other line is entered meanwhile.
     pub(crate) fn ended(&self, id: LineId, mut accept: impl FnMut(T)) {
         let Moves { moving, behind } = &mut *self.0.lock();
         if *moving != Some(id) {

@@ -40,7 +40,7 @@ pub struct AgentInfo {
     pub action: Option<String>,
     /// Its model, as `PROVIDER/MODEL/LEVEL`.
     pub model: String,
-    /// Number of mails that the agent has not read.
+    /// Number of unread messages in its mailbox.
     pub unread: u64,
     /// Tokens that its requests used.
     pub tokens: u64,

@@ -1,4 +1,4 @@
-//! A line in the result of a search. Of a long line, the part around its first match is kept.
+//! A line in the result of a search. Long lines are cut to the part around the first match.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use std::ops::Range;
 pub struct MatchedLine {
     /// The number of the line, from 1.
     pub number: u64,
-    /// The line without its end, or a part of it. Bytes that are not UTF-8 are replaced by U+FFFD.
+    /// The line without its newline, or a part of the line. Bytes that are not UTF-8 are replaced by U+FFFD.
     pub text: String,
     /// The byte of the line at which `text` begins.
     pub start: u64,

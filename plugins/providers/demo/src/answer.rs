@@ -71,7 +71,7 @@ impl Answer {
         let lines = mail::lines(own, &texts);
         match &lines {
             Some(lines) => texts = vec![lines],
-            // The mails of a notification are not echoed.
+            // The messages in a notification are not echoed.
             None => texts = texts.into_iter().map(|text| mail::notification(text).unwrap_or(text)).collect(),
         }
         let results = results(own);

@@ -1,5 +1,5 @@
-//! The actions of an agent that mail has woken: the lines `on mail LINE` of its own texts, and the mails that a
-//! notification shows. Called by `answer` and `variables`.
+//! The actions of an agent woken by mail: the lines `on mail LINE` in its own texts, and the messages in a
+//! notification. Called by `answer` and `variables`.
 
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ pub(crate) fn lines(own: &Own<'_>, texts: &[&str]) -> Option<String> {
 }
 
 /// Returns the first line of the host's text that wakes an agent with unread mail; `None` for any other
-/// text. The mails follow the line.
+/// text. The messages follow the line.
 pub(crate) fn notification(text: &str) -> Option<&str> {
     let line = text.lines().next()?;
     let rest = line.strip_prefix("[Notification: You have ")?.strip_suffix(" in your inbox]")?;
@@ -25,7 +25,7 @@ pub(crate) fn notification(text: &str) -> Option<&str> {
     is_number.then_some(line)
 }
 
-/// Returns the texts of the mails that the notifications after the user's last text have shown, in order.
+/// Returns the texts of the messages in all notifications after the user's last text, in order.
 pub(crate) fn messages(own: &Own<'_>) -> Vec<String> {
     let notifications = own.texts_from_last().take_while(|text| notification(text).is_some());
     let mut notifications: Vec<&str> = notifications.collect();

@@ -1,5 +1,5 @@
-//! The listing of models: `GET /v1beta/models`, in pages (2026-11-23, Python SDK google-genai 3.4.0, `Model`; ai.google.dev,
-//! "Models").
+//! Lists the provider's models with `GET /v1beta/models`, page by page. Checked on 2026-11-23 against Python SDK
+//! google-genai 3.4.0 (`Model`) and ai.google.dev, "Models".
 
 use patchbay_codecs::gemini::refused;
 use patchbay_codecs::listing::{Api, Facts, Page, Pages, contains, query};

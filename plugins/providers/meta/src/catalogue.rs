@@ -1,5 +1,5 @@
-//! The listing of models: `GET /v1/models`, in OpenAI's format (2026-11-23, juspay/neurolink, "Meta Model API": the
-//! endpoint exists and needs a key; apache/maka#5381 shows that it has OpenAI's fields).
+//! Lists the provider's models with `GET /v1/models`, in OpenAI's format. Sources of 2026-11-23: juspay/neurolink,
+//! "Meta Model API" (the endpoint exists and needs a key), and apache/maka#5381 (it has OpenAI's fields).
 
 use patchbay_codecs::listing::openai::{OpenaiList, is_chat};
 use patchbay_codecs::listing::{Facts, Pages};

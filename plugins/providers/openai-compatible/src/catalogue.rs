@@ -1,4 +1,4 @@
-//! The listing of models: `GET {base}/models`. Servers report different fields; see
+//! Lists a server's models with `GET {base}/models`. Servers report different fields; see
 //! [`patchbay_codecs::listing::openai`].
 
 use patchbay_codecs::listing::openai::OpenaiList;

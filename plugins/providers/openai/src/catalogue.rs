@@ -1,5 +1,5 @@
-//! The listing of models: `GET /v1/models`. The API reports little about a model (2026-11-23, Python SDK openai 3.54.0,
-//! `Model`), so its purpose and its way of thinking are derived from its name.
+//! Lists the provider's models with `GET /v1/models`. The API reports little about a model (2026-11-23, Python SDK
+//! openai 3.54.0, `Model`), so its purpose and its way of thinking are derived from its name.
 
 use patchbay_codecs::listing::openai::{OpenaiList, is_chat};
 use patchbay_codecs::listing::{Facts, Pages};

@@ -146,7 +146,8 @@ fn shown_setting_equals_sent_setting() {
                 Some(reasoning) => assert!(body.contains(&reasoning), "{model} {level:?}: {body}"),
                 None => assert!(!body.contains("effort"), "{model} {level:?}: {body}"),
             }
-            // The API refuses to encrypt reasoning for models that do not reason; of those that are unknown, it is asked.
+            // The API refuses encrypted reasoning for models that do not reason. It is still requested for unknown
+            // models.
             assert_eq!(body.contains("reasoning.encrypted_content"), !plain.contains(model), "{model}");
         }
     }

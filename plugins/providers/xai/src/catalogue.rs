@@ -1,5 +1,5 @@
-//! The listing of models: `GET /v1/language-models` (2026-11-23, xAI's OpenAPI description, `ListLanguageModelsResponse`). Prices
-//! are in US cents for 100 million tokens. The API reports no context windows.
+//! Lists the provider's models with `GET /v1/language-models`. Checked on 2026-11-23 against xAI's OpenAPI description
+//! (`ListLanguageModelsResponse`). Prices are in US cents for 100 million tokens. The API reports no context windows.
 
 use patchbay_codecs::listing::{Api, Facts, Page, Pages, amount, contains, list, unix_date};
 use patchbay_codecs::openai::{CREDENTIAL, get, refused};

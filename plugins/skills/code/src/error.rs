@@ -37,7 +37,7 @@ impl Thrown {
                 Ok([text, stack, kind, tool]) => Self { text, stack, kind, tool, ..Self::default() },
                 Err(_) => Self::default(),
             },
-            // There is no memory left to describe it.
+            // Not enough memory is left to describe the error.
             Err(_) => {
                 ctx.catch();
                 Self { text: "InternalError: out of memory".to_owned(), ..Self::default() }

@@ -1,8 +1,8 @@
-//! Strings that the answers of the tools share.
+//! Formatting that the tools share in their results and errors.
 
-/// The most characters of a quoted text in a message.
+/// Maximum length of a quotation in a message, in characters.
 const MOST: usize = 200;
-/// The most line numbers in a message.
+/// Maximum number of line numbers in a message.
 const MOST_LINES: usize = 10;
 
 /// Shortens a string for quoting.

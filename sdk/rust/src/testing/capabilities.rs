@@ -164,7 +164,7 @@ pub mod workspace_read {
         })
     }
 
-    /// Returns true if the folders and the name of a path match a glob's. `**` stands for any folders.
+    /// Returns true if the folders and the name of a path match those of a glob. `**` matches any number of folders.
     pub(super) fn path_matches(glob: &[&str], path: &[&str]) -> bool {
         match (glob, path) {
             ([], []) => true,

@@ -37,7 +37,7 @@ impl SessionTask {
         }
     }
 
-    /// Asks the client what is newly open, and withdraws what is answered.
+    /// Sends new questions to the client, and withdraws answered ones.
     async fn show_questions(&mut self, open: Vec<Arc<OpenQuestion>>) {
         let over = self.asked.keys().copied().filter(|id| !open.iter().any(|question| question.id == *id));
         for id in over.collect::<Vec<_>>() {
@@ -169,7 +169,7 @@ impl SessionTask {
         }
     }
 
-    /// Answers what is open: the session was closed.
+    /// Answers the open questions, because the session was closed.
     pub(super) async fn closed_elsewhere(mut self) {
         self.session.close().await;
         self.drain().await;

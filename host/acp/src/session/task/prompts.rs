@@ -234,7 +234,7 @@ impl SessionTask {
             let outcome = (&mut self.prompts[at].submitted).await;
             self.line_ended(line, &outcome).await;
             if !self.session.is_idle() {
-                // The end of a line that was given up has released the lines behind it.
+                // When a line that was given up ended, the lines after it were released.
                 return;
             }
         }

@@ -275,7 +275,7 @@ fn on_mail_lines_are_followed_when_woken() {
     assert_eq!(talk.answer().text(), "You said: hello");
 }
 
-/// Returns a notification as the host words it, with these mails.
+/// Returns a notification with these messages, in the host's words.
 fn notification(line: &str, mails: &[&str]) -> String {
     let mails: Vec<_> = (1..).zip(mails).map(|(number, text)| shown_mail(number, text)).collect();
     format!("{line}\n\nMessages from agents, as mail_read returns them:\n{}", mails.join("\n"))
