@@ -203,7 +203,7 @@ fn server_runs_only_after_it_was_allowed_by_name() {
 
     let denied = succeed(patchbay, &["deny", "tools", "run"]);
     assert!(
-        denied.ends_with("A program that is still running ends with its session or at its next turn.\n"),
+        denied.ends_with("A running program is stopped at its session's next turn, or when the session ends.\n"),
         "{denied}"
     );
     package.is_off();
@@ -234,7 +234,7 @@ fn environment_of_a_server_is_closed() {
     succeed(&package.patchbay, &["update", "--yes", "--to", "1.1.0"]);
     package.runs();
     let removed = succeed(&package.patchbay, &["remove", "tools"]);
-    let running = "A program that is still running ends with its session or at its next turn.\n";
+    let running = "A running program is stopped at its session's next turn, or when the session ends.\n";
     for line in
         ["Its server 'run' is no longer allowed.\n", running, "What its skills and servers have stored is kept.\n"]
     {

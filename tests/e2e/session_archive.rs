@@ -85,9 +85,9 @@ fn show_prints_other_agents_and_the_tree() {
     let tree = show(&patchbay, &[&id, "--tree"]);
     let lines: Vec<&str> = tree.lines().collect();
     assert!(lines[0].starts_with(&format!("* {} running default model, ", &root[..8])), "{tree}");
-    assert!(lines[0].ends_with(" tokens, 3 turns, 1 mail"), "{tree}");
+    assert!(lines[0].ends_with(" tokens, 3 turns, 1 mail message"), "{tree}");
     assert!(lines[1].starts_with(&format!("    {} running demo/demo-1/default, ", &child[..8])), "{tree}");
-    assert!(lines[1].ends_with(" tokens, 1 turn, 0 mails"), "{tree}");
+    assert!(lines[1].ends_with(" tokens, 1 turn, 0 mail messages"), "{tree}");
     assert!(lines[2].starts_with(&format!("    {} dead demo/demo-big/med, ", &killed[..8])), "{tree}");
     let of_root = &json_lines(&show(&patchbay, &[&id, "--tree", "--json"]))[0];
     for (key, value) in [

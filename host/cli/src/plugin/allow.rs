@@ -22,8 +22,9 @@ use crate::{
     out::say,
 };
 
-/// What becomes of the programs of servers that are no longer allowed.
-pub(super) const STILL_RUNNING: &str = "A program that is still running ends with its session or at its next turn.";
+/// The note about running programs of servers that are no longer allowed.
+pub(super) const STILL_RUNNING: &str =
+    "A running program is stopped at its session's next turn, or when the session ends.";
 
 pub(super) async fn allow(arguments: &PluginAllow) -> Result<ExitCode, CliError> {
     let home = HomeDirs::find()?;

@@ -43,7 +43,8 @@ fn in_tree_order(agents: &[AgentRow]) -> Vec<(usize, &AgentRow)> {
     ordered
 }
 
-/// Returns the line of an agent: `* a1b2c3d4 running demo/demo-1/default, 1,234 tokens, 3 turns, 2 mails (1 unread)`.
+/// Returns the line of an agent: `* a1b2c3d4 running demo/demo-1/default, 1,234 tokens, 3 turns, 2 mail messages (1
+/// unread)`.
 fn line(depth: usize, agent: &AgentRow, counts: AgentCounts, in_view: bool) -> String {
     let (indent, mark) = (2 * depth, if in_view { '*' } else { ' ' });
     let unread = if counts.unread > 0 { format!(" ({} unread)", counts.unread) } else { String::new() };
@@ -55,7 +56,7 @@ fn line(depth: usize, agent: &AgentRow, counts: AgentCounts, in_view: bool) -> S
         model(&agent.model).unwrap_or_else(|| "default model".to_owned()),
         text::with_commas(agent.tokens),
         count(usize::try_from(counts.turns).unwrap_or(usize::MAX), "turn"),
-        count(usize::try_from(counts.mails).unwrap_or(usize::MAX), "mail"),
+        count(usize::try_from(counts.mails).unwrap_or(usize::MAX), "mail message"),
     )
 }
 

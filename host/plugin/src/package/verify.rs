@@ -23,7 +23,7 @@ pub struct VerifiedPackage {
     pub name: PackageName,
     /// Each difference from the lock. Empty if all files match the lock.
     pub wrong: Vec<String>,
-    /// What could not be checked, and why.
+    /// Each check that was not possible, with the reason.
     pub unknown: Vec<String>,
     /// Code that no digest covers, although all files match the lock.
     pub uncovered: Vec<String>,
@@ -98,8 +98,8 @@ fn check_archive(package: &LockedPackage, folder: &Path, signer: Fingerprint, wr
     match unpacked.map(|staged| staged.signer()) {
         Ok(Some(found)) if found == signer => {}
         Ok(found) => {
-            let found = found.map_or("by nobody".to_owned(), |found| format!("by {found}"));
-            wrong.push(format!("its archive is signed {found}, and not by {signer}"));
+            let found = found.map_or("not signed".to_owned(), |found| format!("signed by {found}"));
+            wrong.push(format!("its archive is {found}, but should be signed by {signer}"));
         }
         Err(error) => wrong.push(format!("its archive: {}", error.to_string().trim_end_matches('.'))),
     }
