@@ -148,6 +148,9 @@ fn stale(path: &str, number: usize, file: &Lines<'_>, hunk: &Hunk<'_>, expected:
             );
             return Failure::new("stale", message);
         }
+        _ if matching == hunk.old.len() && !hunk.old_unterminated => {
+            format!("it matches at line {}, before the end of hunk {}; put the hunks in order", at + 1, number - 1)
+        }
         _ if matching == hunk.old.len() => format!("line {} has a newline, unlike in the patch", at + matching),
         Some(here) => format!("line {} is '{}', not '{wanted}'", at + matching + 1, shown(here)),
         None => format!("the file ends after {}, but '{wanted}' should follow", count(file.lines.len(), "line")),
@@ -217,6 +220,11 @@ mod tests {
         assert!(applied("a\n", "@@\n+b\n").unwrap_err().contains("its header has no line number"));
         let unordered = applied("a\nb\n", "@@ -2 +2 @@\n-b\n+c\n@@ -0,0 +1 @@\n+x\n").unwrap_err();
         assert!(unordered.contains("hunk 2 of 'f' adds lines after line 0, but hunk 1 ends after it"), "{unordered}");
+        let unordered = applied("a\nb\n", "@@ -2 +2 @@\n-b\n+c\n@@ -1 +1 @@\n-a\n+x\n").unwrap_err();
+        assert!(
+            unordered.contains("hunk 2 of 'f' does not apply: it matches at line 1, before the end of hunk 1"),
+            "{unordered}"
+        );
         assert_eq!(
             applied("a\nb\u{200b}c\n", "@@\n a\n-bc\n+d\n").unwrap_err(),
             "stale: hunk 1 of 'f' does not apply: line 2 differs in invisible characters; nothing was written. Change \
