@@ -10,8 +10,8 @@ pub struct CageSettings {
     /// Further files and folders that programs can read and execute, such as toolchains. `~/` is your home folder; anything else
     /// must be absolute.
     pub read: Vec<String>,
-    /// Further folders that programs can change, such as caches. A folder that contains or is in a folder of `PATH`, `~/.ssh`, a
-    /// start file of a shell, a folder of Patchbay or your home folder is refused.
+    /// Further folders that programs can change, such as caches. A folder is refused if it is or contains your home folder, or if
+    /// it contains or is in a folder of `PATH`, `~/.ssh`, a shell startup file or one of Patchbay's folders.
     pub write: Vec<String>,
     /// Names of further environment variables that programs receive. By default they receive those that toolchains need, and
     /// none that can be a secret.
