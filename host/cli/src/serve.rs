@@ -48,9 +48,9 @@ mod tests {
         let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/api.md");
         let expected = format!(
             "# The API of `patchbay serve`\n\n[serve.md](serve.md) shows how to use it. Every request needs \
-             `Authorization: Bearer TOKEN`, and a body is JSON with `Content-Type: application/json`. A failed request has a status of \
-             400 or higher and an `error` with a [code](codes.md) and a message. What does not exist and what a token may not see have \
-             the same reply.\n\n{}",
+             `Authorization: Bearer TOKEN`. Bodies are JSON with `Content-Type: application/json`. If a request fails, the status is 400 \
+             or higher, and the body has an `error` with a [code](codes.md) and a message. You get the same response for things that \
+             do not exist and for things that you may not see.\n\n{}",
             patchbay_serve::api_document()
         );
         if std::env::var_os("UPDATE_DOCS").is_some() {

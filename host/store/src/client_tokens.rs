@@ -21,7 +21,7 @@ pub struct TokenRights {
     pub lines: bool,
     /// Answer questions, for one call or one session. Without it, a question waits for another client.
     pub answers: bool,
-    /// Answer questions with *always*, and trust workspaces. Both hold for later sessions, too.
+    /// Answer questions with *always*, which applies to later sessions, too.
     pub grants: bool,
 }
 

@@ -93,9 +93,9 @@ pub(crate) struct ErrorBody {
 /// What is wrong, and what to do.
 #[derive(Serialize, JsonSchema)]
 struct ErrorDetail {
-    /// A stable code of docs/codes.md.
+    /// One of the stable codes in docs/codes.md.
     code: String,
-    /// A sentence for people.
+    /// What is wrong and what to do about it, for the user.
     message: String,
 }
 

@@ -49,8 +49,8 @@ fn operation(route: &ApiRoute, generator: &mut SchemaGenerator) -> Value {
         "summary": route.summary,
         "parameters": parameters,
         "responses": {
-            (route.status.to_string()): {"description": "done", "content": reply},
-            "default": {"description": "what is wrong, and what to do", "content": error},
+            (route.status.to_string()): {"description": "success", "content": reply},
+            "default": {"description": "an error, with a code and a message", "content": error},
         },
     });
     if let Some(body) = route.body {
@@ -85,7 +85,7 @@ pub fn markdown() -> String {
         let operation = &document["paths"][route.path][route.method.to_ascii_lowercase()];
         let sent = &operation["requestBody"]["content"]["application/json"]["schema"];
         let reply = &operation["responses"][route.status.to_string()]["content"][route.media_type]["schema"];
-        for (what, schema) in [("body", sent), ("reply", reply)] {
+        for (what, schema) in [("body", sent), ("response", reply)] {
             if let Some(name) = schema["$ref"].as_str().and_then(|path| path.strip_prefix("#/components/schemas/")) {
                 let _ = writeln!(text, "- {what}: [`{name}`](#{})", name.to_ascii_lowercase());
             }

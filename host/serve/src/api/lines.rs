@@ -26,9 +26,9 @@ const WAIT: u64 = 600;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewLine {
-    /// A message, or a command with its '/'.
+    /// A message, or a command that begins with '/'.
     text: String,
-    /// Files for the model or the command.
+    /// Files to attach to the message or command.
     #[serde(default)]
     attachments: Vec<AttachedFile>,
 }
@@ -37,36 +37,38 @@ pub(crate) struct NewLine {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct AttachedFile {
+    /// The name of the file, such as `report.pdf`.
     name: String,
-    /// The content in base64.
+    /// The content of the file, in base64.
     data: String,
 }
 
 /// A line that was accepted.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct AcceptedLine {
-    /// Its id, as in the events of kind `line`.
+    /// The line's id, as in the events named `line`.
     line: String,
-    /// The last row before it: `?after=` of the events.
+    /// Number of the last row before the line, for `?after=` of the events; null for a repeated line.
     after: Option<u64>,
-    /// Whether an earlier request with the same key sent it.
+    /// Whether an earlier request with the same key already sent the line.
     is_repeated: bool,
-    /// How it ended; null if it still runs, or was not waited for.
+    /// How the line ended; null if it is still running, or was not waited for.
     #[schemars(with = "Option<Value>")]
     outcome: Option<Outcome>,
 }
 
-/// What to stop.
+/// What to stop: one line, or the turns of all agents.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StopRequest {
-    /// The line to stop; without it, everything that runs.
+    /// The id of the line to stop; without it, the turns of all agents are stopped.
     line: Option<String>,
 }
 
-/// How much was stopped.
+/// The result of a request to stop.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Stopped {
+    /// How many turns or lines were stopped.
     stopped: usize,
 }
 

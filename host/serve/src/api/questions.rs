@@ -16,37 +16,39 @@ use crate::state::ServeState;
 /// The open questions of a session.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct QuestionList {
+    /// The questions, the oldest first.
     questions: Vec<OpenQuestionBody>,
 }
 
-/// A question that waits for its answer.
+/// A question that waits for an answer.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct OpenQuestionBody {
+    /// The question's id, for the request that answers it.
     pub(crate) id: u64,
-    /// The agent whose call asks.
+    /// The id of the agent whose call needs the answer.
     pub(crate) agent: String,
-    /// What it is about, such as a tool.
+    /// What the question is about, such as a tool or a capability.
     pub(crate) topic: String,
-    /// What will be done.
+    /// What will be done if the answer is yes, as a question.
     pub(crate) title: String,
-    /// Further facts, a line each.
+    /// More facts about the question, one line each.
     pub(crate) facts: Vec<String>,
-    /// How a file would change, as a difference in lines.
+    /// The change to a file as a line diff; null if no file changes.
     pub(crate) diff: Option<String>,
     /// The running tools, from the outermost to the one that needs the answer.
     pub(crate) chain: Vec<String>,
-    /// The reason in the skill's manifest.
+    /// The reason in the skill's manifest; null if there is none.
     pub(crate) reason: Option<String>,
     /// The answers that this token may give.
     pub(crate) answers: Vec<OfferedAnswer>,
 }
 
-/// An answer that may be given.
+/// An answer that this token may give.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct OfferedAnswer {
-    /// The word to send.
+    /// The value to send as `answer`.
     pub(crate) answer: &'static str,
-    /// What it would decide.
+    /// What this answer would decide, as a phrase.
     pub(crate) meaning: String,
 }
 
@@ -58,9 +60,10 @@ pub(crate) struct QuestionAnswer {
     answer: String,
 }
 
-/// An answer that was counted.
+/// Confirms that the answer counts.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Answered {
+    /// Always true: an answer that comes too late is an error.
     answered: bool,
 }
 

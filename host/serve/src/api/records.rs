@@ -18,9 +18,10 @@ use crate::{state::ServeState, workspaces};
 /// Limit of the rows of one reply, and how many there are by default.
 const ROWS: [u32; 2] = [1_000, 100];
 
-/// Rows, as the command line prints them with `--json`.
+/// Rows in the format of the command line with `--json`.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Rows {
+    /// The rows, as in `patchbay usage --json` or `patchbay journal --json`.
     rows: Vec<serde_json::Value>,
 }
 

@@ -17,25 +17,27 @@ use crate::{state::ServeState, workspaces};
 /// Characters of a title.
 const TITLE: usize = 80;
 
-/// Stored sessions.
+/// A list of stored sessions.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ListedSessions {
+    /// The sessions, most recently used first.
     sessions: Vec<ListedSession>,
 }
 
-/// A stored session.
+/// A stored session in which something was sent.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ListedSession {
+    /// The session's id, for all other requests.
     pub(crate) id: String,
-    /// Its folder on the server.
+    /// The session's folder on the server.
     pub(crate) workspace: String,
-    /// Its title or first words; null before the first message.
+    /// The session's title, or its first words; null before the first message.
     pub(crate) title: Option<String>,
-    /// When it was last used, in seconds since 1970.
+    /// When the session was last used, in seconds since 1970.
     pub(crate) used_at: i64,
-    /// Whether something runs in it.
+    /// Whether anything is running in the session.
     pub(crate) is_running: bool,
-    /// How many questions wait for an answer.
+    /// Number of questions that wait for an answer.
     pub(crate) questions: usize,
 }
 
@@ -43,30 +45,35 @@ pub(crate) struct ListedSession {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SessionToCreate {
-    /// A workspace of the server: the name of a folder in `[serve] workspaces`, or a path in one.
+    /// The name of a folder in the server's `[serve] workspaces`, or a path in one.
     workspace: String,
 }
 
-/// A session, with what runs, waits and is asked.
+/// The state of an open session.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct OpenSessionBody {
+    /// The session's id, for all other requests.
     id: String,
-    /// Its folder on the server.
+    /// The session's folder on the server.
     workspace: String,
+    /// The session's title, or its first words; null before the first message.
     title: Option<String>,
-    /// The number of its last row.
+    /// Number of the session's last row.
     last_row: u64,
+    /// Whether anything is running in the session.
     is_running: bool,
-    /// Lines that wait, in order.
+    /// Lines that wait to be run, in order.
     waiting: Vec<String>,
+    /// Questions that wait for an answer, the oldest first.
     questions: Vec<OpenQuestionBody>,
-    /// The tokens whose clients have it open.
+    /// Names of the tokens whose clients have the session open.
     clients: Vec<String>,
 }
 
-/// A session that is gone.
+/// Confirms that the session was removed.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Removed {
+    /// Always true: a session that cannot be removed is an error.
     removed: bool,
 }
 

@@ -91,10 +91,10 @@ const fn post(
 
 pub(crate) static ROUTES: &[ApiRoute] = &[
     ApiRoute {
-        query: &[("workspace", "only the sessions of this workspace: a name or a path")],
+        query: &[("workspace", "list only sessions in this workspace, a name or a path")],
         ..get(
             "/v1/sessions",
-            "List sessions, the last used first",
+            "List sessions, most recently used first",
             schema::<sessions::ListedSessions>,
             |state, call| Box::pin(sessions::list(state, call)),
         )
@@ -111,7 +111,7 @@ pub(crate) static ROUTES: &[ApiRoute] = &[
     },
     get(
         "/v1/sessions/{session}",
-        "Show what runs, waits and is asked",
+        "Show whether a session is running, its waiting lines and its open questions",
         schema::<sessions::OpenSessionBody>,
         |state, call| Box::pin(sessions::show(state, call)),
     ),
@@ -131,7 +131,7 @@ pub(crate) static ROUTES: &[ApiRoute] = &[
         query: &[("wait", "seconds to wait for the outcome, at most 600 [default: 0]")],
         headers: &[(
             "Idempotency-Key",
-            "1 to 128 visible ASCII characters: a line with a key runs once, however often it is sent within 24 hours",
+            "1 to 128 visible ASCII characters; a line that is sent again with its key within 24 hours does not run again",
         )],
         ..post(
             "/v1/sessions/{session}/lines",
@@ -143,7 +143,7 @@ pub(crate) static ROUTES: &[ApiRoute] = &[
     },
     post(
         "/v1/sessions/{session}/stop",
-        "Stop a line, or everything that runs",
+        "Stop a line, or the turns of all agents",
         schema::<lines::StopRequest>,
         schema::<lines::Stopped>,
         |state, call| Box::pin(lines::stop(state, call)),
@@ -163,11 +163,14 @@ pub(crate) static ROUTES: &[ApiRoute] = &[
     },
     ApiRoute {
         media_type: "text/event-stream",
-        query: &[("after", "begin after this row, 0 for all [default: the last row]")],
-        headers: &[("Last-Event-ID", "the same, as browsers send it when they reconnect")],
+        query: &[("after", "start after this row; 0 for all rows [default: the last row]")],
+        headers: &[(
+            "Last-Event-ID",
+            "the same, as browsers send it when they reconnect; takes precedence over `after`",
+        )],
         ..get(
             "/v1/sessions/{session}/events",
-            "Follow a session: the JSON of `patchbay exec --json`, with row numbers as ids, and the text so far of answers",
+            "Follow a session: the JSON of `patchbay exec --json`, with row numbers as ids, and answers in progress",
             schema::<serde_json::Value>,
             |state, call| Box::pin(events::follow(state, call)),
         )
@@ -183,17 +186,17 @@ pub(crate) static ROUTES: &[ApiRoute] = &[
     },
     ApiRoute {
         query: &[("day", "only this day in UTC, such as 2026-11-27"), ("session", "only this session")],
-        ..get("/v1/usage", "Show what models have cost", schema::<records::Rows>, |state, call| {
+        ..get("/v1/usage", "Show the cost of models", schema::<records::Rows>, |state, call| {
             Box::pin(records::usage(state, call))
         })
     },
     ApiRoute {
         query: &[
             ("session", "only calls of this session"),
-            ("after", "begin after this row [default: 0]"),
-            ("limit", "at most so many rows, up to 1000 [default: 100]"),
+            ("after", "start after this row [default: 0]"),
+            ("limit", "maximum number of rows, up to 1000 [default: 100]"),
         ],
-        ..get("/v1/journal", "Show tool calls", schema::<records::Rows>, |state, call| {
+        ..get("/v1/journal", "List tool calls", schema::<records::Rows>, |state, call| {
             Box::pin(records::journal(state, call))
         })
     },
