@@ -217,7 +217,7 @@ fn update_without_anything_usable_is_refused() {
     );
     write("1.1.0", &[("skills/more/SKILL.md", HELLO), broken]);
     let ran = refused(&patchbay, &update, 1, "package_empty");
-    assert!(ran.err.contains("the new version of package 'tools' is not taken: "), "{ran:?}");
+    assert!(ran.err.contains("cannot update package 'tools': "), "{ran:?}");
 
     // Of several packages, a failure is not hidden by a later question.
     patchbay.write("workspace/gone.wasm", greeter("1.0.0", "one", "kv"));

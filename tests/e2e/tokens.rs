@@ -28,8 +28,7 @@ fn tokens_are_shown_once_and_stored_nowhere() {
     assert_eq!((added.code, token.len(), token.get(..3)), (Some(0), 67, Some("pb_")), "{}", added.err);
     assert_eq!(added.err, "Token 'laptop' (lines,answers,grants). Store it now: it is not shown again.\n");
     let again = patchbay.run(&["token", "add", "laptop"]);
-    let taken =
-        "Error: there is a token 'laptop' already. To replace it: patchbay token remove laptop [invalid_args]\n";
+    let taken = "Error: token 'laptop' already exists. To remove it: patchbay token remove laptop [invalid_args]\n";
     assert_eq!((again.code, &*again.out, &*again.err), (Some(1), "", taken));
 
     let listed = patchbay.run(&["token", "list"]);
@@ -43,8 +42,8 @@ fn tokens_are_shown_once_and_stored_nowhere() {
     let removed = patchbay.run(&["token", "remove", "laptop"]);
     assert_eq!(removed.out, "Removed token 'laptop'. Connections of its clients are closed.\n");
     let missing = patchbay.run(&["token", "remove", "laptop"]);
-    assert_eq!(missing.err, "Error: no token 'laptop'; 'patchbay token list' shows all tokens. [token_not_found]\n");
-    assert_eq!(patchbay.run(&["token", "list"]).out, "No tokens. 'patchbay token add NAME' makes one.\n");
+    assert_eq!(missing.err, "Error: token 'laptop' not found. To list tokens: patchbay token list [token_not_found]\n");
+    assert_eq!(patchbay.run(&["token", "list"]).out, "No tokens. To create one: patchbay token add NAME\n");
 }
 
 #[test]

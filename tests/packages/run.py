@@ -154,7 +154,7 @@ def test_registry(patchbay, work, component, key, python):
         address = f"oci://{host}/acme/calc"
         version = patchbay.plugin("inspect", component).split("\nversion")[1].split()[0]
         must("Pushed" in patchbay.plugin("push", component, f"{address}:{version}"), "push")
-        must("There already" in patchbay.plugin("push", component, f"{address}:{version}"), "the same bytes again")
+        must("Already published" in patchbay.plugin("push", component, f"{address}:{version}"), "the same bytes again")
         # skopeo and oras read what was pushed.
         out = work / "skopeo"
         run("skopeo", "copy", "--src-tls-verify=false", f"docker://{host}/acme/calc:{version}", f"dir:{out}")

@@ -51,7 +51,7 @@ pub(crate) struct Arguments {
 // The session of a front: a new one on a workspace, or a stored one. A doc comment would become the description of the command.
 #[derive(Args, Clone)]
 pub(crate) struct SessionArguments {
-    /// Continue this stored session; a unique beginning of its id is enough
+    /// Continue this stored session; a unique prefix is enough
     #[arg(long, value_name = "ID", conflicts_with_all = ["workspace", "continue"])]
     pub(crate) session: Option<String>,
     /// Continue the most recent session of the workspace
@@ -144,7 +144,7 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: TrustCommand,
     },
-    /// Tokens for clients of 'patchbay serve': add, list, remove
+    /// Add, list and remove tokens for clients of 'patchbay serve'
     Token {
         #[command(subcommand)]
         command: TokenCommand,
@@ -170,24 +170,24 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: Option<McpCommand>,
     },
-    /// Serve the sessions of this home to clients elsewhere, over WebSockets
+    /// Serve your sessions to browsers, editors and scripts, also on other machines
     ///
-    /// Listens on 127.0.0.1 unless config.toml names another address. A client brings a token. Sessions outlive their
-    /// connections: a turn that runs goes on when its client leaves.
+    /// Listens on 127.0.0.1 unless [serve] in config.toml names another address. Each client needs a token: see 'patchbay token'.
+    /// Turns keep running when their client disconnects. docs/serve.md shows how to set it up.
     Serve {
-        /// Print a link that opens the page in a browser of this machine; it works once, within 60 seconds
+        /// Print a link that signs in a browser, on this machine or through your proxy; it works once, within 60 seconds
         #[arg(long)]
         open: bool,
         /// Record tool calls, to make tests of them with 'patchbay journal fixture'
         #[arg(long)]
         record: bool,
     },
-    /// Copy the home into an empty folder, while it is in use: sessions, state of skills and configuration
+    /// Back up sessions, skills' data and configuration to an empty folder, even while Patchbay runs
     ///
-    /// The copy is a home: set PATCHBAY_HOME to it, or put its folders back. It has no credentials.json, no tokens of clients and no
-    /// logs. Links are copied as links.
+    /// To restore the backup, set PATCHBAY_HOME to it, or move its folders back into place. It does not contain credentials.json, client
+    /// tokens or logs. Links are copied as links.
     Backup {
-        /// A folder that is empty or does not exist
+        /// The folder to write to, which must be empty or not exist
         #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
         folder: PathBuf,
     },
@@ -218,7 +218,7 @@ pub(crate) struct SessionList {
     /// List the sessions of all workspaces, this one first
     #[arg(long)]
     pub(crate) all: bool,
-    /// Print one JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -239,7 +239,7 @@ pub(crate) enum Sessions {
     List(SessionList),
     /// Remove a session with its conversation
     Rm {
-        /// The session's id; a unique beginning is enough
+        /// The session's id, or a unique prefix of it
         #[arg(value_name = "ID")]
         id: String,
     },
@@ -255,16 +255,16 @@ pub(crate) enum Sessions {
 
 #[derive(Args)]
 pub(crate) struct ShowSession {
-    /// The session's id; a unique beginning is enough
+    /// The session's id, or a unique prefix of it
     #[arg(value_name = "ID")]
     pub(crate) id: String,
     /// Print the agent tree, with the status, model, tokens, turns and mail of each agent
     #[arg(long, conflicts_with = "agent")]
     pub(crate) tree: bool,
-    /// Print the conversation of this agent; a unique beginning of its UUID is enough
+    /// Print the conversation of this agent; a unique prefix of its UUID is enough
     #[arg(long, value_name = "UUID")]
     pub(crate) agent: Option<String>,
-    /// Print one JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -338,7 +338,7 @@ pub(crate) enum Plugin {
     Push(PluginPush),
     /// List the plugins of a new session: skills, and adapters of providers
     List(PluginList),
-    /// Show the contents of a plugin, the capabilities that it asks for, and its problems
+    /// Show a plugin's contents, the capabilities that it requests, and its problems
     Inspect {
         /// A component, or a plugin's folder
         #[arg(value_name = "FILE")]
@@ -347,13 +347,13 @@ pub(crate) enum Plugin {
         #[arg(long)]
         json: bool,
     },
-    /// Stop a component or skill in every session at once, whatever its grants
+    /// Block a component or skill in every session at once, regardless of its grants
     Block {
-        /// The digest, as '/help SKILL' and 'plugin inspect' show it; 8 digits are enough if it was seen here
+        /// The digest, as '/help SKILL' and 'plugin inspect' show it; 8 digits are enough for one known on this machine
         #[arg(value_name = "DIGEST")]
         digest: String,
     },
-    /// Let a blocked component or skill run again
+    /// Unblock a component or skill
     Unblock {
         /// The digest, or at least its first 8 digits
         #[arg(value_name = "DIGEST")]
@@ -394,7 +394,7 @@ pub(crate) enum Provider {
     },
     /// List all providers with their state
     List {
-        /// Print one JSON object a line
+        /// Print one JSON object per line
         #[arg(long)]
         json: bool,
     },
@@ -418,7 +418,7 @@ pub(crate) struct UsageList {
     /// Show only this day in UTC, such as 2026-11-27
     #[arg(long, value_name = "YYYY-MM-DD")]
     pub(crate) day: Option<Day>,
-    /// Print one JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -431,10 +431,10 @@ pub(crate) struct Journal {
     /// Show only calls of this skill, or of an MCP server: mcp__NAME
     #[arg(long, value_name = "NAME", value_parser = called_plugin)]
     pub(crate) plugin: Option<String>,
-    /// Show only calls in this session; a unique beginning of its id is enough
+    /// Show only calls in this session; a unique prefix is enough
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
-    /// Print one JSON object a line, with everything recorded about a call
+    /// Print one JSON object per line, with everything recorded about a call
     #[arg(long)]
     pub(crate) json: bool,
     /// Show only the newest N calls [default: 100 in the table, all in JSON]

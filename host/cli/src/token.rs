@@ -24,7 +24,7 @@ pub(crate) async fn run(store: &Store, command: TokenCommand) -> Result<ExitCode
             let token = new_token();
             let digest = Digest::of(token.as_bytes());
             if !store.add_client_token(name.clone(), digest, may, expires.map(crate::age::Age::seconds)).await? {
-                let message = format!("there is a token '{name}' already. To replace it: patchbay token remove {name}");
+                let message = format!("token '{name}' already exists. To remove it: patchbay token remove {name}");
                 return Err(CliError::new(Code::InvalidArgs, message));
             }
             // The note goes to standard error, and only the token to standard output, for scripts.
@@ -34,7 +34,7 @@ pub(crate) async fn run(store: &Store, command: TokenCommand) -> Result<ExitCode
         TokenCommand::List { json } => list(store, json).await?,
         TokenCommand::Remove { name } => {
             if !store.remove_client_token(&name).await? {
-                let message = format!("no token '{name}'; 'patchbay token list' shows all tokens.");
+                let message = format!("token '{name}' not found. To list tokens: patchbay token list");
                 return Err(CliError::new(Code::TokenNotFound, message));
             }
             say!("Removed token '{name}'. Connections of its clients are closed.");
@@ -46,7 +46,7 @@ pub(crate) async fn run(store: &Store, command: TokenCommand) -> Result<ExitCode
 async fn list(store: &Store, as_json: bool) -> Result<(), CliError> {
     let tokens = store.client_tokens().await?;
     if tokens.is_empty() && !as_json {
-        say!("No tokens. 'patchbay token add NAME' makes one.");
+        say!("No tokens. To create one: patchbay token add NAME");
     }
     let now = store.source().unix_s();
     for token in tokens {

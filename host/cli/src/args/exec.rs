@@ -10,7 +10,7 @@ use super::{Arguments, SessionArguments};
 pub(crate) struct Exec {
     #[command(flatten)]
     pub(crate) session: SessionArguments,
-    /// Print one JSON object a line: the session, then events, each with its agent, and a result after each line
+    /// Print one JSON object per line: the session, then events, each with its agent, and a result after each line
     #[arg(long)]
     pub(crate) json: bool,
     /// Attach an image, a PDF or a text file to the first line, which must be a message; '-' attaches text from standard input; can be

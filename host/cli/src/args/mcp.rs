@@ -42,7 +42,7 @@ pub(crate) struct ServeMcp {
 pub(crate) enum McpCommand {
     /// List the MCP servers of config.toml and of packages, without starting them
     List {
-        /// Print one JSON object a line
+        /// Print one JSON object per line
         #[arg(long)]
         json: bool,
     },

@@ -12,8 +12,8 @@ use patchbay_skill::Fingerprint;
 /// Call one tool of a plugin without installing it
 ///
 /// The tool runs in an empty home and an empty workspace, which are deleted afterwards, with the limits of config.toml. Only compiled
-/// components of your home are used. The tool gets the capabilities that you name with --grant and no others; with --grant
-/// credential:NAME, the key is read from the environment.
+/// components of your home are used. The tool only has the capabilities that you name with --grant; for --grant credential:NAME,
+/// the key is read from the environment.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     patchbay plugin call greet hello '{\"name\": \"Ada\"}'\n  \
@@ -29,7 +29,7 @@ pub(crate) struct PluginCall {
     /// The input: a JSON object, or text if the tool requires one string and nothing else; - reads standard input [default: {}]
     #[arg(value_name = "INPUT")]
     pub(crate) input: Option<String>,
-    /// Grant a capability that the SKILL.md asks for, such as kv; can be repeated
+    /// Grant a capability that SKILL.md requests, such as kv; can be repeated
     #[arg(long, value_name = "CAP")]
     pub(crate) grant: Vec<Capability>,
     /// Copy a file into the workspace at its relative path; can be repeated
@@ -45,27 +45,28 @@ pub(crate) struct PluginCall {
 
 /// Add a plugin: a package of skills, or the adapter of a provider
 ///
-/// It shows what the package contains and asks for, then asks you. The package is copied, and its origin and digests are written to
-/// packages.lock. Adding grants nothing and runs no program of the package; its tools are listed in the sandbox.
+/// You see what the package contains and which capabilities it requests, and are asked before anything is added. The package is
+/// copied, and its origin and digests are recorded in packages.lock. Adding a package grants nothing and runs none of its programs;
+/// its tools are listed in the sandbox.
 ///
-/// With --link, the folder is linked instead, and sessions see each build. Grants to a linked skill hold for any files in the folder
-/// until you remove the link, so only link a folder if you review every change in it.
+/// With --link, the folder is linked instead of copied, and sessions see each build. Grants to a linked skill apply to any files in
+/// the folder until you remove the link, so only link a folder if you review every change in it.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     patchbay plugin add ./greet.wasm\n  \
     patchbay plugin add ./aws-core --rename deploy=aws-deploy\n  \
     patchbay plugin add https://acme.example/greet.wasm --sha256 3f7f…\n  \
     patchbay plugin add oci://ghcr.io/acme/greet:1.2.0\n\n\
-    Exit code 0: the plugin was added; 1: it was refused; 2: you did not agree, or the folder only lists plugins.")]
+    Exit code 0: the plugin was added; 1: it was refused; 2: you declined, or the folder only lists plugins.")]
 pub(crate) struct PluginAdd {
-    /// NAME.wasm with its SKILL.md embedded, the folder of a skill or of an Agent Plugin, or the adapter of a provider; or where one is:
-    /// the https:// URL of a .wasm or .tar.gz, or oci://HOST/PATH:VERSION
+    /// A .wasm file with its SKILL.md embedded, the folder of a skill or of a plugin for other clients, the adapter of a provider, the
+    /// https:// URL of a .wasm or .tar.gz, or oci://HOST/PATH:VERSION
     #[arg(value_name = "SOURCE", value_hint = ValueHint::AnyPath)]
     pub(crate) plugin: PathBuf,
-    /// The name of the package [default: its own]
+    /// The name of the package [default: its own name]
     #[arg(long, value_name = "NAME", conflicts_with = "link")]
     pub(crate) name: Option<PackageName>,
-    /// Give a skill another name; may be given several times
+    /// Give a skill another name; can be repeated
     #[arg(long, value_name = "OLD=NEW", conflicts_with = "link")]
     pub(crate) rename: Vec<Rename>,
     /// Do not ask
@@ -74,10 +75,10 @@ pub(crate) struct PluginAdd {
     /// Print one JSON object
     #[arg(long, conflicts_with = "link")]
     pub(crate) json: bool,
-    /// The SHA-256 of the file that is downloaded; nothing of another file is used
+    /// Accept the download only if it has this SHA-256
     #[arg(long, value_name = "DIGEST", value_parser = sha256, conflicts_with = "link")]
     pub(crate) sha256: Option<Digest>,
-    /// The folder of the package in a .tar.gz
+    /// The folder in the .tar.gz that contains the package
     #[arg(long, value_name = "DIR", conflicts_with = "link")]
     pub(crate) path: Option<String>,
     #[command(flatten)]
@@ -85,7 +86,7 @@ pub(crate) struct PluginAdd {
     /// Link the folder of a skill that you are developing, instead of copying it
     #[arg(long)]
     pub(crate) link: bool,
-    /// Replace the skill of this name in your folder of skills
+    /// Replace the skill of this name in your skills folder
     #[arg(long, requires = "link")]
     pub(crate) replace: bool,
 }
@@ -115,11 +116,12 @@ impl FromStr for Rename {
 
 /// Update packages from where they were added
 ///
-/// It reads the file or folder again, downloads a URL again, or takes the highest version of a registry, shows what would change, and asks. Grants for what both versions ask for stay; anything new needs
-/// a grant of yours. Without names, all packages are looked at. Nothing updates itself.
+/// Reads the file or folder again, downloads the URL again, or looks for the highest version in the registry. You see what would
+/// change, and are asked before an update. Grants for capabilities that both versions request are kept; new ones need a grant from
+/// you. Nothing is updated automatically.
 #[derive(Args)]
 #[command(
-    after_help = "Exit code 0: up to date, updated, or only checked; 1: a source cannot be used; 2: a version was not taken."
+    after_help = "Exit code 0: up to date, updated, or only checked; 1: a source cannot be used; 2: a new version was not accepted."
 )]
 pub(crate) struct PluginUpdate {
     /// The packages [default: all]
@@ -128,10 +130,10 @@ pub(crate) struct PluginUpdate {
     /// Only show what would change
     #[arg(long)]
     pub(crate) check: bool,
-    /// Take this version and no other, even a lower one; of a package without a version, its digest
+    /// Update to exactly this version, even if it is lower; for a package without a version, to this digest
     #[arg(long, value_name = "VERSION")]
     pub(crate) to: Option<String>,
-    /// Give a skill of the new version another name; may be given several times
+    /// Give a skill of the new version another name; can be repeated
     #[arg(long, value_name = "OLD=NEW", requires = "names")]
     pub(crate) rename: Vec<Rename>,
     /// Accept this key in place of the pinned one, after its publisher has confirmed it
@@ -139,13 +141,13 @@ pub(crate) struct PluginUpdate {
     pub(crate) accept_signer: Option<Fingerprint>,
     #[command(flatten)]
     pub(crate) sign_in: RegistrySignIn,
-    /// Do not ask; takes only a version that --to names, that asks for nothing new, and that the pinned key signed
+    /// Do not ask; requires --to, and refuses a version that requests more, or whose signer is not the pinned one
     #[arg(long)]
     pub(crate) yes: bool,
     /// Show the changed lines of instructions
     #[arg(long)]
     pub(crate) text: bool,
-    /// Print one JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -167,14 +169,14 @@ pub(crate) struct PluginDiff {
     pub(crate) json: bool,
 }
 
-/// Make the packages equal to those of another packages.lock
+/// Install and update packages to match another packages.lock
 ///
-/// It shows the whole plan before the first change, then asks. Grants are not in a lock: give them on each machine.
+/// You see the whole plan, and are asked before the first change. Grants are not part of a lock, so add them on each machine.
 #[derive(Args)]
 #[command(after_help = "Example:\n  patchbay plugin sync team/packages.lock --from team\n\n\
-    Exit code 0: the packages are those of the lock; 1: a package cannot be read; 2: you did not agree.")]
+    Exit code 0: the packages match the lock; 1: a package cannot be read; 2: you declined.")]
 pub(crate) struct PluginSync {
-    /// The lock to follow
+    /// The packages.lock to match
     #[arg(value_name = "LOCK", value_hint = ValueHint::FilePath)]
     pub(crate) lock: PathBuf,
     /// A folder that 'plugin export' wrote [default: where each package was found]
@@ -185,26 +187,26 @@ pub(crate) struct PluginSync {
     pub(crate) exact: bool,
     #[command(flatten)]
     pub(crate) sign_in: RegistrySignIn,
-    /// Do not ask; takes no update that asks for something new
+    /// Do not ask; refuses updates that request more
     #[arg(long)]
     pub(crate) yes: bool,
 }
 
-/// Check that the installed packages are those of packages.lock, without running anything
+/// Check that the installed packages match packages.lock, without running anything
 #[derive(Args)]
-#[command(after_help = "Exit code 0: they are; 1: one is not; 2: something could not be checked.")]
+#[command(after_help = "Exit code 0: all match; 1: a package does not match; 2: a package could not be checked.")]
 pub(crate) struct PluginVerify {
     /// The packages [default: all]
     #[arg(value_name = "NAME")]
     pub(crate) names: Vec<PackageName>,
-    /// Print one JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// Print the digest of each file of a package, as 'sha256sum -c' reads them
+/// Print the digest of each file in a package, in the format of 'sha256sum -c'
 ///
-/// The digest of this list is the digest of a folder.
+/// The digest of a folder is the SHA-256 of this list.
 #[derive(Args)]
 pub(crate) struct PluginSums {
     /// The file or folder of a package
@@ -212,18 +214,18 @@ pub(crate) struct PluginSums {
     pub(crate) path: PathBuf,
 }
 
-/// Write the installed packages and their lock into a new folder, for 'plugin sync --from' on another machine
+/// Write the installed packages and packages.lock to a folder, for 'plugin sync --from' on another machine
 #[derive(Args)]
 pub(crate) struct PluginExport {
-    /// The folder, which must not exist or be empty
+    /// The folder to write to, which must be empty or not exist
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) folder: PathBuf,
 }
 
-/// Remove a package with its grants, or a skill from your folder of skills
+/// Remove a package with its grants, or a skill from your skills folder
 #[derive(Args)]
 pub(crate) struct PluginRemove {
-    /// The package, or the skill in your folder of skills
+    /// The package, or the skill in your skills folder
     #[arg(value_name = "NAME")]
     pub(crate) name: PackageName,
     /// Also delete what its skills and servers have stored
@@ -233,13 +235,14 @@ pub(crate) struct PluginRemove {
 
 /// Allow an MCP server of an installed package
 ///
-/// It shows the server's whole command or address, then asks you. Models can then call its tools, named mcp__NAME__TOOL; you are asked about
-/// each call of a tool that the server does not mark as read-only. If an update changes the server's entry, the server is off again.
+/// You see the server's whole command or address, and are asked before it is allowed. Models can then call its tools, named
+/// mcp__NAME__TOOL. You are asked about each call unless the server marks the tool as read-only. If an update changes the server's
+/// entry, the server is turned off again.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     patchbay plugin allow tools docs\n  \
     patchbay plugin allow tools github --as work --env GITHUB_TOKEN\n\n\
-    Exit code 0: the server is allowed; 1: it cannot be; 2: you did not agree.")]
+    Exit code 0: the server is allowed; 1: it cannot be allowed; 2: you declined.")]
 pub(crate) struct PluginAllow {
     /// The package
     #[arg(value_name = "PACKAGE")]
@@ -247,10 +250,10 @@ pub(crate) struct PluginAllow {
     /// The server, as 'plugin list' shows it
     #[arg(value_name = "SERVER")]
     pub(crate) server: String,
-    /// The name of the server in the names of its tools [default: its own]
+    /// The server's name in the names of its tools [default: its own name]
     #[arg(long = "as", value_name = "NAME")]
     pub(crate) name: Option<Name>,
-    /// Pass this variable of your environment to the program; may be given several times
+    /// Pass this variable of your environment to the program; can be repeated
     #[arg(long, value_name = "VAR", value_parser = variable)]
     pub(crate) env: Vec<String>,
     /// Send this credential of config.toml to the server's URL, as Authorization: Bearer
@@ -270,7 +273,7 @@ fn variable(text: &str) -> Result<String, &'static str> {
     }
 }
 
-/// Turn an MCP server of a package off
+/// Turn off an MCP server of a package
 #[derive(Args)]
 pub(crate) struct PluginDeny {
     /// The package
@@ -283,15 +286,15 @@ pub(crate) struct PluginDeny {
 
 /// Publish a component as one version in an OCI registry
 ///
-/// A version that exists with other bytes is never replaced. If FILE.sig exists, it must be a valid signature of FILE, and is published
-/// with it. The registry's credential is the one in config.toml whose origin is the registry's.
+/// A published version is never overwritten. If FILE.sig exists, it must be a valid signature of FILE, and is published, too. To sign
+/// in, add a credential to config.toml whose origin is the registry.
 #[derive(Args)]
 #[command(after_help = "Example:\n  patchbay plugin push greet.wasm oci://ghcr.io/acme/greet:1.2.0")]
 pub(crate) struct PluginPush {
     /// A skill in one file, or the adapter of a provider
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) file: PathBuf,
-    /// Where to publish it, with its version: oci://HOST/PATH:VERSION
+    /// The address to publish to, with the version: oci://HOST/PATH:VERSION
     #[arg(value_name = "ADDRESS")]
     pub(crate) address: RegistryAddress,
     #[command(flatten)]
@@ -300,20 +303,20 @@ pub(crate) struct PluginPush {
 
 #[derive(Args)]
 pub(crate) struct RegistrySignIn {
-    /// Send the registry's credential to this server, too, which issues its tokens; may be given several times
+    /// Also send the registry's credential to this server, which issues the registry's tokens; can be repeated
     #[arg(long, value_name = "ORIGIN")]
     pub(crate) sign_in_at: Vec<Origin>,
 }
 
 #[derive(Args)]
 pub(crate) struct PluginList {
-    /// List the changes of packages instead: when, who, what
+    /// List package changes instead: date, user and change
     #[arg(long)]
     pub(crate) changes: bool,
     /// Also list the skills of this workspace [default: the current folder]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) workspace: Option<PathBuf>,
-    /// Print one JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -323,12 +326,12 @@ provider can also have provider.js or provider.ts. SKILL.md and the skill's othe
 
 /// Build a folder with sources into one component: a skill with its SKILL.md, or a provider's adapter
 ///
-/// With --agent-plugin, build one or more skills into an Agent Plugin (agent-plugins.org): a folder that other clients load, too. They
-/// get the tools of its skills from 'patchbay mcp --package'.
+/// With --agent-plugin, build one or more skills into an Agent Plugin (agent-plugins.org), a folder that other clients can load, too.
+/// They get the skills' tools from 'patchbay mcp --package'.
 #[derive(Args)]
 #[command(after_help = BUILD_HELP)]
 pub(crate) struct PluginBuild {
-    /// The folder; its name is the name of the skill or the provider. Several only with --agent-plugin
+    /// The folder, whose name is the name of the skill or provider; several are only possible with --agent-plugin
     #[arg(value_name = "DIR", default_value = ".", value_hint = ValueHint::AnyPath)]
     pub(crate) folders: Vec<PathBuf>,
     /// The file to write [default: NAME.wasm in the folder]
@@ -340,10 +343,10 @@ pub(crate) struct PluginBuild {
     /// The Rust target [default: wasm32-unknown-unknown]
     #[arg(long, value_name = "TARGET")]
     pub(crate) target: Option<String>,
-    /// Write an Agent Plugin into this folder; its name is the name of the package
+    /// Write an Agent Plugin to this folder, whose name is the name of the package
     #[arg(long, value_name = "OUT", value_hint = ValueHint::DirPath)]
     pub(crate) agent_plugin: Option<PathBuf>,
-    /// Make OUT a marketplace for Codex and Claude Code, with the package in plugins/NAME
+    /// Make OUT a marketplace for Codex, Copilot and Claude Code, with the package in plugins/NAME
     #[arg(long, requires = "agent_plugin")]
     pub(crate) marketplace: bool,
     /// Add .mcp.json, from which Claude Code starts the server
@@ -386,10 +389,10 @@ pub(crate) enum ToolsCommand {
 
 /// Run the test cases of a plugin against its component, in the real sandbox
 ///
-/// The cases are the files fixtures/*.json of the plugin's folder, each with a tool's input, its grants, the answers to its host calls,
+/// The cases are the files fixtures/*.json of the plugin's folder, each with a tool's input, its grants, the responses to its host calls,
 /// and the expected result. Cases of an adapter have a request, the API's responses, and the expected events. docs/fixtures.md
 /// describes them. Each case has its own empty home and workspace, the default limits, and no network: a host call without a recorded
-/// answer fails with not_recorded. Only compiled components of your home are used.
+/// response fails with not_recorded. Only compiled components of your home are used.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     patchbay plugin test\n  \
@@ -409,7 +412,7 @@ pub(crate) struct PluginTest {
     /// Recorded host calls are not changed: a case whose host calls differ still fails.
     #[arg(long)]
     pub(crate) update: bool,
-    /// Check only the rules that hold for every plugin, and show all of them; needs no fixtures
+    /// Check only the rules for all plugins, and show all of them; needs no fixtures
     ///
     /// Without this option, the rules are checked together with the results unless --filter is given. The list of tools is valid and the
     /// same in fresh instances; input that a schema refuses is refused; the same input gives the same bytes in two fresh
@@ -424,9 +427,9 @@ pub(crate) struct PluginTest {
 
 /// Work on a plugin: build it on each save, repeat the last call, and show what changed
 ///
-/// Type calls such as 'hello {"name": "Ada"}'. After a save, the last call is repeated in a new temporary session, with the store and
-/// the files that it started with. If the call sent requests other than GET, or used credentials, models or other tools, its recorded
-/// answers are used until you press Enter. Grants last until the command ends.
+/// Type calls such as 'hello {"name": "Ada"}'. After each save, the last call is repeated in a new temporary session, with the store
+/// and files that it started with. If the call sent requests other than GET, or used credentials, models or other tools, its recorded
+/// responses are used until you press Enter. Grants last until the command ends.
 #[derive(Args)]
 #[command(after_help = "Lines that you can type:
   \
@@ -441,7 +444,7 @@ pub(crate) struct PluginDev {
     /// The folder of a plugin, or a component that another tool builds
     #[arg(value_name = "DIR|FILE", default_value = ".", value_hint = ValueHint::AnyPath)]
     pub(crate) plugin: PathBuf,
-    /// Grant a capability that the SKILL.md asks for, instead of asking; can be repeated
+    /// Grant a capability that SKILL.md requests, instead of asking; can be repeated
     #[arg(long, value_name = "CAP")]
     pub(crate) grant: Vec<Capability>,
     /// Copy a file into the workspace at its relative path; can be repeated

@@ -18,7 +18,7 @@ pub(crate) enum JournalCommand {
 
 #[derive(Args)]
 pub(crate) struct CallFixture {
-    /// The number of the call in 'patchbay journal', or a unique beginning of its id
+    /// The number of the call in 'patchbay journal', or a unique prefix of its id
     #[arg(value_name = "CALL")]
     pub(crate) call: String,
     #[command(flatten)]
@@ -27,7 +27,7 @@ pub(crate) struct CallFixture {
 
 #[derive(Args)]
 pub(crate) struct SessionFixtures {
-    /// The session's id; a unique beginning is enough
+    /// The session's id, or a unique prefix of it
     #[arg(value_name = "ID")]
     pub(crate) id: String,
     #[command(flatten)]

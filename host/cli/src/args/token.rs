@@ -8,31 +8,33 @@ use crate::age::Age;
 
 #[derive(Subcommand)]
 pub(crate) enum TokenCommand {
-    /// Make a token for a client and print it. It is shown only now: the database stores its SHA-256
+    /// Create a token for a client, and print it
+    ///
+    /// The token cannot be shown again, because only its SHA-256 is stored.
     #[command(
-        after_help = "Example:\n  patchbay token add laptop --expires 90d\n\nA client sends it as 'Authorization: Bearer TOKEN'."
+        after_help = "Example:\n  patchbay token add laptop --expires 90d\n\nClients send the token as 'Authorization: Bearer TOKEN'."
     )]
     Add {
-        /// Your name for the client, such as laptop; the journal shows it for answered questions
+        /// A name for the client, such as laptop; the journal shows it with the questions that the client answered
         #[arg(value_name = "NAME")]
         name: Name,
-        /// When it stops working, such as 12h, 90d or 8w [default: never]
+        /// How long the token works, such as 12h, 90d or 8w [default: until you remove it]
         #[arg(long, value_name = "AGE")]
         expires: Option<Age>,
-        /// What its clients may do besides reading: lines (send messages and commands), answers (to questions), grants (answer
-        /// 'always', and trust), or none
+        /// What clients can do besides reading: lines (send messages and commands), answers (answer questions), grants (also
+        /// answer 'always'), or none
         #[arg(long, value_name = "RIGHTS", default_value = "lines,answers")]
         may: TokenRights,
     },
-    /// List all tokens: name, rights, expiry and last use
+    /// List all tokens with their rights, expiry and last use
     List {
-        /// Print one JSON object a line
+        /// Print one JSON object per line
         #[arg(long)]
         json: bool,
     },
-    /// Remove a token, and close the connections of its clients
+    /// Remove a token, and disconnect its clients
     Remove {
-        /// The token's name
+        /// The name of the token
         #[arg(value_name = "NAME")]
         name: Name,
     },

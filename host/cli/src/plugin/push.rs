@@ -11,7 +11,7 @@ use crate::{CliError, args::PluginPush, config, home, out::say};
 
 pub(super) async fn run(push: &PluginPush) -> Result<ExitCode, CliError> {
     let (file, address) = (&push.file, &push.address);
-    let refused = |why: String| CliError::new(Code::InvalidArgs, format!("{} is not pushed: {why}", file.display()));
+    let refused = |why: String| CliError::new(Code::InvalidArgs, format!("cannot push {}: {why}", file.display()));
     let Reference::Version(version) = address.reference() else {
         let message = format!("a push needs a version: {}:VERSION", address.repository());
         return Err(CliError::new(Code::InvalidArgs, message));
@@ -47,10 +47,10 @@ pub(super) async fn run(push: &PluginPush) -> Result<ExitCode, CliError> {
     let registry = PackageRegistry::new(Downloads::new(DownloadLimits::default()), address.clone(), sign_in);
     let (verb, digest) = match registry.push(version, &package).await? {
         Pushed::New(digest) => ("Pushed", digest),
-        Pushed::Unchanged(digest) => ("There already:", digest),
+        Pushed::Unchanged(digest) => ("Already published:", digest),
     };
     let signer = local.signer.map_or_else(|| "not signed".to_owned(), |signer| format!("signed by {signer}"));
     say!("{verb} {address} ({}; {signer})", text::size(package.component.len() as u64));
-    say!("To add exactly this: patchbay plugin add {}@{digest}", address.repository());
+    say!("To add exactly this version: patchbay plugin add {}@{digest}", address.repository());
     Ok(ExitCode::SUCCESS)
 }

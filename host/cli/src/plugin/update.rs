@@ -157,7 +157,7 @@ async fn new_report(
     let mut new = report(inspector, &staged.folder(), staged.kind(), name.clone(), &renames).await?;
     new.version = new.version.or_else(|| address.version());
     if let Some(why) = new.unusable() {
-        let message = format!("the new version of package '{name}' is not taken: {why}");
+        let message = format!("cannot update package '{name}': {why}");
         return Err(CliError::new(Code::PackageEmpty, message));
     }
     check_renames(&update.rename, &new)?;
@@ -190,13 +190,12 @@ fn may_take(
     let found = new.version.clone().unwrap_or_else(|| new.digest.to_string());
     let shown = text::clean_line(&found);
     if let Some(wanted) = update.to.as_ref().filter(|wanted| **wanted != found) {
-        let message =
-            format!("the version found is {shown}, and not {}. Nothing was changed.", text::excerpt(wanted, 80));
+        let message = format!("found version {shown} instead of {}. Nothing was changed.", text::excerpt(wanted, 80));
         return Err(undecided(Code::PackageOlder, &message));
     }
     if diff.is_lower() && update.to.is_none() {
         let message = format!(
-            "{shown} is lower than the installed version. To take it: patchbay plugin update {name} --to {shown}"
+            "{shown} is lower than the installed version. To install it anyway: patchbay plugin update {name} --to {shown}"
         );
         return Err(undecided(Code::PackageOlder, &message));
     }
@@ -215,8 +214,7 @@ fn may_take(
         return Err(undecided(Code::NotConfirmed, &message));
     }
     if update.yes && update.to.is_none() {
-        let message =
-            format!("--yes takes only a version that you name: patchbay plugin update {name} --yes --to {shown}");
+        let message = format!("--yes needs an explicit version: patchbay plugin update {name} --yes --to {shown}");
         return Err(undecided(Code::NotConfirmed, &message));
     }
     confirm(&format!("Update package '{name}' to {shown}?"), update.yes)
