@@ -172,7 +172,7 @@ pub(crate) enum Command {
     },
     /// Serve your sessions to browsers, editors and scripts, also on other machines
     ///
-    /// Listens on 127.0.0.1 unless [serve] in config.toml names another address. Each client needs a token: see 'patchbay token'.
+    /// Listens on 127.0.0.1 unless config.toml names another address. Each client needs a token: see 'patchbay token'.
     /// Turns keep running when their client disconnects. docs/serve.md shows how to set it up.
     Serve {
         /// Print a link that signs in a browser, on this machine or through your proxy; it works once, within 60 seconds
