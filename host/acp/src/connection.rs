@@ -30,13 +30,13 @@ use sessions::OpenSessions;
 
 /// Length limit of a line: a message with as many attachments as one may have, in base64, and its text.
 const LINE_BYTES: usize = 64 << 20;
-/// Limit of the requests of the client that have no answer yet.
+/// Limit of the client's requests that have no response yet.
 const OPEN_REQUESTS: usize = 1000;
-/// How long a client that sends more than may wait may read nothing. Then it is taken as gone.
+/// How long a client may read nothing while its output queue is full. It then counts as gone.
 const STALLED: Duration = Duration::from_secs(60);
-/// How long sessions may take to store what came of stopped turns.
+/// How long sessions may take to store the partial answers of stopped turns.
 const CLOSING: Duration = Duration::from_secs(5);
-/// How long a client that has closed its end may leave waiting data unread.
+/// How long to wait for a client that has closed its end to read the remaining data.
 const FLUSHING: Duration = Duration::from_secs(2);
 
 /// The state of a connection.

@@ -6,7 +6,7 @@ use patchbay_core::{
     text,
 };
 
-/// Length limit in characters of a provider's word for the end of an answer.
+/// Length limit in characters of a provider's stop reason.
 pub(crate) const RAW_CHARS: usize = 80;
 /// Length limit in characters of a provider's explanation in a message.
 pub(crate) const WHY_CHARS: usize = 300;

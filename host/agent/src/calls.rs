@@ -29,7 +29,7 @@ struct StoredAnswer {
     is_committed: bool,
 }
 
-/// Number of calls of one answer that run at once.
+/// Limit of an answer's tool calls that run at once.
 const AT_ONCE: usize = 8;
 
 impl Agent {

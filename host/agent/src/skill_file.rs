@@ -14,7 +14,7 @@ use crate::use_skill;
 pub(crate) const SKILL_FILE: &str = "skill_file";
 /// Bytes of a text that are returned without `limit`.
 const DEFAULT_LIMIT: u64 = 16_384;
-/// Most bytes of a text that are returned.
+/// Most bytes of a text file that one call returns.
 const MAX_LIMIT: u64 = 65_536;
 /// Most bytes of an image or a PDF.
 const MEDIA_BYTES: usize = 5 << 20;

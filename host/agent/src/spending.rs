@@ -27,9 +27,9 @@ use crate::{
 
 /// Tokens of an answer if the model's limit is not known.
 const UNKNOWN_ANSWER: u64 = 32_768;
-/// A limit of an answer is not lowered below this many tokens.
+/// To fit a request into the budget, an answer's token limit is halved, but not below this number.
 const LEAST_ANSWER: u64 = 4_096;
-/// Some APIs accept no lower limit of an answer.
+/// Lowest token limit of an answer that is requested, because some APIs accept no lower limit.
 const LEAST_LIMIT: u64 = 16;
 /// Most tokens of an image, at the highest resolution of any API.
 const BLOB_TOKENS: u64 = 16_000;

@@ -31,11 +31,11 @@ use server::{MESSAGE_BYTES, NoConnection, Socket};
 const RECONNECTING: Duration = Duration::from_secs(5 * 60);
 /// The pauses between two attempts: the first, and the longest.
 const PAUSES: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(5)];
-/// How long the server may send nothing. It pings every 30 s.
+/// How long the server may send nothing before the connection counts as lost. It pings every 30 s.
 const SILENT: Duration = Duration::from_secs(90);
-/// How long an editor that has closed its end may leave responses unread.
+/// How long to wait for an editor that has closed its end to read the remaining responses.
 const FLUSHING: Duration = Duration::from_secs(2);
-/// Responses to the server that wait.
+/// Limit of the responses that wait to be sent to the server.
 const REPLIES: usize = 64;
 
 /// Why the bridge ended.

@@ -19,7 +19,7 @@ use crate::{
     paths::{Mapping, may_have_paths},
 };
 
-/// Limit in bytes of the messages that wait while there is no connection, with those kept to be sent again.
+/// Limit in bytes of the messages that wait for a connection, including those kept to be sent again.
 const WAITING_BYTES: usize = 1 << 20;
 /// Ids of requests that the bridge makes itself.
 const OWN: &str = "bridge:";

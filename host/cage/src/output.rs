@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-/// Bytes of a program's output that are kept. Earlier ones are given up.
+/// Bytes of a program's output that are kept. Earlier output is discarded.
 const KEPT: usize = 4 << 20;
 
 /// The output of a program.

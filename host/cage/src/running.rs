@@ -19,7 +19,7 @@ const REPORT: u64 = 64 << 10;
 /// How long the child may take to kill its programs, before it is killed itself.
 const ENDING: Duration = Duration::from_secs(10);
 
-/// How long the rest of the output may take after the child has ended.
+/// How long to wait for the rest of the output after the child has ended.
 const REST: Duration = Duration::from_secs(2);
 
 /// How the host starts itself as the child.

@@ -19,7 +19,7 @@ use crate::{
 
 /// The configuration that is copied. `credentials.json` is not.
 const CONFIG: [&str; 4] = ["config.toml", "skills", "agents", "providers"];
-/// Folders in the user's skills are not nested deeper.
+/// Deepest nesting of the folders in the configuration folder that are copied.
 const MAX_DEPTH: usize = 32;
 
 pub(crate) async fn run(folder: &Path) -> Result<ExitCode, CliError> {

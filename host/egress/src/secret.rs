@@ -52,7 +52,7 @@ pub enum SecretError {
 impl Secret {
     /// Characters of the shortest secret. Shorter texts occur by chance.
     pub const SHORTEST: usize = 8;
-    /// Characters of the longest secret. Signed tokens have one or two thousand.
+    /// Length limit of a secret in characters. Signed tokens have one or two thousand.
     pub const LONGEST: usize = 4096;
 
     /// Returns `text` as a secret.

@@ -2,7 +2,7 @@
 
 use tokio::io::{self, AsyncBufReadExt as _, AsyncRead, BufReader};
 
-/// Memory that is kept for the next line.
+/// Size of the buffer that is kept for the next line, in bytes.
 const KEPT: usize = 64 << 10;
 /// Length of a line, in bytes, from which on it may become very long.
 const LONG: usize = 1 << 20;

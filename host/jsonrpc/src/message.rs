@@ -11,7 +11,7 @@ use serde::{
 };
 use serde_json::{Value, json};
 
-/// Length limit of an id that is a text, and of a method, in bytes: they are kept and sent back.
+/// Length limit in bytes of a method name, and of an id that is a string. Both are kept, and ids are sent back.
 const WORD_BYTES: usize = 256;
 /// Length limit of the message of a peer's error, in characters.
 const ERROR_CHARS: usize = 500;

@@ -21,9 +21,9 @@ use crate::{ConnectionBytes, RequestId, RpcError, WaitingBytes};
 
 /// Limit of the lines that wait to be written.
 const LINES: usize = 256;
-/// Limit of their bytes. A longer line waits until it is alone.
+/// Limit of the bytes of lines that wait to be written. A longer line waits until it is alone.
 const BYTES: u32 = 16 << 20;
-/// Bytes that are written at once, if so many wait.
+/// Bytes that are written at once, if that many are waiting.
 const CHUNK: usize = 64 << 10;
 
 /// The client does not read any more.

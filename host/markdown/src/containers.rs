@@ -2,7 +2,7 @@
 
 use crate::marks::{ItemMark, LineRest};
 
-/// Deeper quotes and lists are text. It bounds the cost of each line.
+/// Deepest nesting of quotes and lists. Deeper ones are shown as text, which bounds the cost of each line.
 pub(crate) const MAX_DEPTH: usize = 16;
 
 #[derive(Clone)]

@@ -25,7 +25,7 @@ pub use self::{
 };
 use crate::download::{Download, DownloadError, Downloads, ExpectedFile, OWNER, permit};
 
-/// Size limit of an answer other than a blob, in bytes.
+/// Size limit of a registry's response other than a blob, in bytes.
 const ANSWER_BYTES: usize = 1 << 20;
 /// Pages of a list of tags, and tags of one page.
 const PAGES: usize = 100;

@@ -23,7 +23,7 @@ const TEXT_CHARS: usize = 200;
 const TEXTS: [&str; 6] = ["display-name", "description", "alias-of", "size", "default-level", "as-of"];
 /// The most items that are kept of a list.
 const ITEMS: usize = 32;
-/// Length limit in characters of a word for a thinking level.
+/// Length limit in characters of the name of a thinking level.
 const LEVEL_CHARS: usize = 16;
 
 /// The known facts about a model. Absent facts are unknown.

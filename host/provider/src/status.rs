@@ -284,7 +284,7 @@ pub fn render(providers: &[ProviderStatus]) -> String {
     shown.collect::<Vec<_>>().join("\n\n")
 }
 
-/// The most models of one provider in the text.
+/// The most models of one provider that `/providers` shows.
 const SHOWN_MODELS: usize = 12;
 
 /// Returns the models for people, and when their API listed them.

@@ -277,7 +277,7 @@ impl Drop for ArtefactLock {
     }
 }
 
-/// The interval at which a lock is tried that another process holds.
+/// The interval at which a lock that another process holds is retried.
 const LOCK_POLL: Duration = Duration::from_millis(20);
 /// The limit on a compiler's wall-clock time, as a multiple of the limit on its processor time.
 const WALL_CLOCK_FACTOR: u64 = 10;

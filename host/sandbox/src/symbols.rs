@@ -23,7 +23,7 @@ use crate::BundleMap;
 const KEPT: usize = 64;
 /// The most bytes that are read: debug information of a large Rust module has some ten megabytes.
 const MODULE_BYTES: u64 = 128 << 20;
-/// The most places of one trap.
+/// The most source locations that are shown for one trap.
 const PLACES: usize = 5;
 
 /// Debug information that maps a component to its source.

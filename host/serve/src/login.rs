@@ -11,9 +11,9 @@ use parking_lot::Mutex;
 use patchbay_core::{Digest, Name};
 use patchbay_store::{Store, StoreError, TokenRights};
 
-/// How long the code of a link works.
+/// How long the code in a login link is valid.
 const CODE: Duration = Duration::from_secs(60);
-/// How long a cookie works, in seconds.
+/// How long a cookie is valid, in seconds.
 const COOKIE_S: i64 = 12 * 3_600;
 const COOKIE: &str = "patchbay";
 

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) const ENDPOINTS: usize = 32;
 /// Limit of the endpoints of one token. A further one closes the one of this token that has been idle longest.
 pub(crate) const TOKEN_ENDPOINTS: usize = 8;
-/// How often sessions are looked at that no client has used for long.
+/// How often to look for sessions that no client has used for a long time.
 const LOOK: Duration = Duration::from_secs(60);
 
 /// The endpoints of all tokens.

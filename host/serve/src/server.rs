@@ -38,7 +38,7 @@ use crate::{
 const HEAD_BYTES: usize = 16 << 10;
 /// How long a connection may take for its first request to pass the gate.
 const FIRST_TIME: Duration = Duration::from_secs(10);
-/// How long a connection may take for the head of a request; also how long it may have none.
+/// How long a connection may take to send the head of a request, or stay idle without one.
 const HEAD_TIME: Duration = Duration::from_secs(60);
 /// How long a client may leave a response unread.
 const WRITE_TIME: Duration = Duration::from_secs(30);
@@ -47,9 +47,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Limit of connections without a request that has passed the gate. A further connection closes the one that has been
 /// idle longest.
 const IDLE_CONNECTIONS: usize = 64;
-/// How often the end of all turns is looked for while the server drains.
+/// How often a draining server checks whether all turns have ended.
 const DRAIN_LOOK: Duration = Duration::from_millis(50);
-/// How long sockets have to close once the server ends.
+/// How long sockets may take to close when the server ends.
 const CLOSING: Duration = Duration::from_secs(3);
 
 /// Why the server cannot be started.

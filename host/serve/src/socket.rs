@@ -21,7 +21,7 @@ use crate::{receiving::ReceivingBytes, state::ServeState};
 const MESSAGE_BYTES: usize = 64 << 20;
 /// Bytes of a client's ping or pong before its content: two, and the mask.
 const CONTROL_HEAD: usize = 6;
-/// How long a client that is disconnected may take to read why.
+/// How long a disconnected client may take to read the reason.
 const CLOSING: Duration = Duration::from_secs(2);
 /// Bytes that are read or written at once.
 const BUFFER_BYTES: usize = 16 << 10;

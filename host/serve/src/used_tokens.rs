@@ -12,7 +12,7 @@ use patchbay_store::Store;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
-/// How often the tokens are looked up.
+/// How often the tokens of open connections are looked up again.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// The tokens of open connections, each once.

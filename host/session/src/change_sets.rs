@@ -9,7 +9,7 @@ use patchbay_core::{AgentId, Digest, text};
 use patchbay_store::{AgentRow, ChangeSet, FileChangeRow, Lineage, Undone};
 use serde_json::Value;
 
-/// Most files that the model is told of by name.
+/// Most files that are named to the model.
 const TOLD_FILES: usize = 10;
 /// Length limit of such a name in characters.
 const TOLD_NAME: usize = 200;

@@ -21,7 +21,7 @@ pub use questions::OpenQuestion;
 pub use sent_once::{OnceLine, SentOnce};
 pub use shared::{Seat, SeatEvent, SharedSession};
 
-/// How often sessions are looked at that nothing needs any more.
+/// How often to look for sessions that nothing needs any more.
 const SWEEP: Duration = Duration::from_secs(1);
 
 /// How long sessions and questions are kept.

@@ -10,8 +10,8 @@ use std::{
 use patchbay_core::AgentId;
 use tokio::{sync::watch, time::timeout};
 
-/// How long the first unread mail of an idle agent waits for the reports of children that still run. Children that were made
-/// together often end together; longer, and a parent that could go on with one report would lose time.
+/// How long the first unread mail of an idle agent waits for the reports of children that still run. Children that were
+/// made together often end together. A longer wait would delay a parent that can go on with one report.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The reports that are still to come in a session.

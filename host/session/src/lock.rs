@@ -12,8 +12,8 @@ use patchbay_core::SessionId;
 
 use crate::SessionError;
 
-/// How often a lock that another process has is tried again, and the pause before. [`holder`] locks a file for a moment, and
-/// a child process keeps the locks of its parent until it runs its own program.
+/// How often to retry a lock that another process holds, and the pause before each attempt. [`holder`] locks a file for a
+/// moment, and a child process keeps the locks of its parent until it runs its own program.
 const RETRIES: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(10);
 

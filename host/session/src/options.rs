@@ -11,7 +11,7 @@ use patchbay_tools::Mode;
 
 use crate::Session;
 
-/// Limit of the choices of one option. Providers may list thousands of models; `/model` takes them all.
+/// Limit of the choices of one option. Providers may list thousands of models; `/model` accepts all of them.
 const CHOICES: usize = 200;
 /// Limit of the names in an error.
 const NAMES: usize = 12;

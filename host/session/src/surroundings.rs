@@ -21,7 +21,7 @@ use crate::{
 
 /// Size limit of all instructions of folders above the workspace in bytes. The nearest ones are kept.
 const INSTRUCTION_BYTES: usize = 64 << 10;
-/// Most folders above the workspace that are looked at.
+/// Most folders above the workspace that are searched.
 const FOLDERS: usize = 32;
 /// Length limit of a path in characters.
 const PATH: usize = 500;

@@ -5,7 +5,7 @@
 
 use patchbay_core::{Code, text};
 
-/// Most bytes of an input. Longer texts belong into a file, which the model reads with a tool.
+/// Most bytes of an input. Longer texts belong in a file, which the model reads with a tool.
 pub const INPUT_BYTES: usize = 64 << 10;
 /// Most bytes of instructions with their input: four times the longest SKILL.md, and more than most models can read.
 pub const INSTRUCTIONS_BYTES: usize = 1 << 20;

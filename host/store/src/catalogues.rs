@@ -5,11 +5,11 @@ use rusqlite::{Connection, OptionalExtension, named_params, params};
 
 use crate::{Store, StoreError, database::rows};
 
-/// Models that one listing may report, and that are kept of one provider; as many are kept that it no longer
-/// lists. All of them are in memory.
+/// Limit of the models that one listing may report and that are kept of one provider. As many again are kept that the
+/// provider no longer lists. All of them are in memory.
 pub const MAX_CATALOGUE_MODELS: usize = 5_000;
 
-/// Seconds for which a process that asks keeps others from asking.
+/// Seconds for which a process that requests a list keeps others from requesting it.
 const CLAIM_S: i64 = 3_600;
 
 /// The models that a provider lists or has listed.

@@ -33,7 +33,7 @@ struct ReadInEditor {
 }
 
 impl EditedFiles {
-    /// Most bytes of a text that is exchanged with the editor. An editor that answers with more is refused.
+    /// Most bytes of a text that is exchanged with the editor. A longer response is refused.
     const EDITOR_BYTES: usize = 4 << 20;
     /// Most files that a search reads from the editor.
     const EDITOR_FILES: u32 = 200;

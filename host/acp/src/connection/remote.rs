@@ -17,7 +17,7 @@ use super::{
 use crate::RemoteClient;
 use crate::params::{Bounded, NamedServer};
 
-/// How often a draining connection looks whether its sessions are idle.
+/// How often a draining connection checks whether its sessions are idle.
 const DRAIN_LOOK: Duration = Duration::from_millis(50);
 
 impl Connection {

@@ -10,7 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::session::{SessionHandle, SessionTask};
 use patchbay_jsonrpc::RpcError;
 
-/// Limit of the sessions that one client has open, without those that are closing.
+/// Limit of a client's open sessions, not counting sessions that are closing.
 const OPEN_SESSIONS: usize = 256;
 
 /// The open sessions of a connection.

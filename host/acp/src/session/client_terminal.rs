@@ -18,7 +18,7 @@ use patchbay_jsonrpc::{Client, RpcError};
 
 /// Limit of the output that the client keeps and the model receives, in bytes. The end is kept.
 const OUTPUT_BYTES: usize = 64 << 10;
-/// How long the client may take for each request besides the command itself.
+/// How long the client may take to respond to each request, except for running the command itself.
 const ANSWER: Duration = Duration::from_secs(15);
 
 /// The terminals of one session's client.

@@ -9,7 +9,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::changes::{DIFF_BYTES, FileBefore, FilesBefore, replaced_file};
 
-/// Limit of the files that are read for one answer.
+/// Limit of the files that are read before the calls of one answer run.
 const FILES: usize = 16;
 /// How long the editor may take for all files of one answer. Updates of the session wait meanwhile.
 const EDITOR_TIME: Duration = Duration::from_secs(2);

@@ -9,7 +9,7 @@ use super::position::Position;
 use crate::params::ContentBlock;
 use patchbay_jsonrpc::{LinePermit, Responder, RpcError};
 
-/// Messages that wait for the task. A client that sends more waits.
+/// Limit of the messages that wait for the session's task. A client that sends more has to wait.
 const WAITING: usize = 64;
 
 /// How a client opened a session.

@@ -14,7 +14,7 @@ use rustix::{
 
 use crate::order::{Order, ProgramEnd};
 
-/// How often it is looked whether the program has ended.
+/// How often the supervisor checks whether the program has ended.
 const TICK: Duration = Duration::from_millis(20);
 
 pub(super) fn run(order: &Order) -> Option<ProgramEnd> {

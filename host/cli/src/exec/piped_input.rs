@@ -126,7 +126,7 @@ impl Pipe {
 
         use std::os::fd::AsFd as _;
 
-        /// How long a shell may take to close its own end after it has started this process.
+        /// How long a shell may take to close its own end of the pipe after it has started this process.
         const CLOSING: Duration = Duration::from_millis(100);
 
         let kind =

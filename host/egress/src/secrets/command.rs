@@ -25,9 +25,9 @@ use crate::{
 
 /// Size limit of the output of a key command, in bytes.
 const OUTPUT_BYTES: usize = 64 << 10;
-/// How long a key is kept whose command does not say when it expires.
+/// How long a key is kept if its command does not report when it expires.
 const KEPT: Duration = Duration::from_secs(300);
-/// How long before its end a key is not used any more.
+/// How long before its expiry a key is no longer used.
 const MARGIN: Duration = Duration::from_secs(60);
 /// The longest time that a key is kept, in seconds. Also prevents an overflow of the clock.
 const LONGEST: f64 = 365.0 * 86_400.0;

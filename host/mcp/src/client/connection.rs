@@ -26,9 +26,9 @@ use super::{
 /// The revision that is asked for. A server answers with the one that it speaks.
 const REVISION: ProtocolVersion = ProtocolVersion::V_2025_11_25;
 
-/// Length limit of the words of a server about itself, in characters.
+/// Length limit in characters of a server's name with its version, and of a protocol revision.
 const TITLE: usize = 80;
-/// Length limit of the words of an error, in characters.
+/// Length limit of an error message, in characters.
 const WORDS: usize = 300;
 
 /// An open connection. Dropping it ends the server.

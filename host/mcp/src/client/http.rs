@@ -27,9 +27,9 @@ use super::{
 const WAITING: usize = 16;
 /// Length limit of the id of a session.
 const SESSION_ID: usize = 256;
-/// How long an event stream may take to end after the response. Then it is closed.
+/// How long an event stream may stay open after the response. Then it is closed.
 const END_TIME: Duration = Duration::from_millis(100);
-/// How long the end of a session may take.
+/// How long to wait for the server to end a session.
 const CLOSE_TIME: Duration = Duration::from_secs(1);
 const SESSION_HEADER: &str = "mcp-session-id";
 const VERSION_HEADER: &str = "mcp-protocol-version";

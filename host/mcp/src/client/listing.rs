@@ -20,7 +20,7 @@ const PAGES: usize = 64;
 const LIST_BYTES: usize = 4 << 20;
 /// Limit in bytes of a name.
 const NAME_BYTES: usize = 256;
-/// Limit of the tools that are named as left out.
+/// Limit of the tools that are named because they were left out.
 const PROBLEMS: usize = 32;
 
 /// The tools that a server has listed.

@@ -28,7 +28,8 @@ use patchbay_jsonrpc::{BoundedLines, ReadLine, is_parsable};
 pub(super) const VARIABLES: [&str; 11] =
     ["HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "SYSTEMROOT", "TERM", "TMPDIR", "TZ", "USER"];
 
-/// How long a server may take to end after its input is closed. Then it is killed with all that it started.
+/// How long a server may take to exit after its input is closed. Then it is killed together with the processes that it
+/// started.
 const CLOSE_TIME: Duration = Duration::from_millis(500);
 /// How long a server may take to read a message.
 const WRITE_TIME: Duration = Duration::from_secs(30);

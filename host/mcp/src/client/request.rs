@@ -8,7 +8,7 @@ use rmcp::{
 };
 use serde_json::Value;
 
-/// Length limit of a server's words in an error, in characters.
+/// Length limit of a server's error message, in characters.
 const WORDS: usize = 500;
 
 /// Why a request has no result.

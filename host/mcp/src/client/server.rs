@@ -31,7 +31,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 const MAX_PAUSE: Duration = Duration::from_secs(60);
 /// How long a connection must have been open before its end no longer counts as a failed start.
 const SETTLED: Duration = Duration::from_secs(60);
-/// How long the standard error of a failed server is read on.
+/// How long the standard error of a server is still read after the server has failed.
 const LAST_WORDS: Duration = Duration::from_millis(300);
 /// How long a server may take to end.
 const CLOSE_TIME: Duration = Duration::from_secs(3);

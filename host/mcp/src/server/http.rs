@@ -33,7 +33,7 @@ use gate::{Gate, PATH};
 
 /// How long a connection may take for its first request to pass the gate.
 const FIRST_TIME: Duration = Duration::from_secs(10);
-/// How long a connection may take for the head of a request; also how long it may have none.
+/// How long a connection may take to send the head of a request, or stay idle without one.
 const HEAD_TIME: Duration = Duration::from_secs(60);
 /// How long a client may leave a response unread.
 const WRITE_TIME: Duration = Duration::from_secs(30);

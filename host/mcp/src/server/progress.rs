@@ -11,7 +11,7 @@ use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
 
 /// Pieces that wait to be sent. Further pieces are dropped: a client that reads slowly does not slow down the tool.
 const WAITING: usize = 64;
-/// How long the pieces of a finished call may take to be sent.
+/// How long to wait until the remaining pieces of a finished call are sent.
 const LAST_PIECES: Duration = Duration::from_secs(2);
 
 /// Sends the partial output of one call. Dropping it sends no more.

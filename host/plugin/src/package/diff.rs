@@ -11,7 +11,7 @@ use super::{
     report::{SkillReport, asked_line, server_line},
 };
 
-/// The most lines about files.
+/// The most files that the difference between two versions lists.
 const FILES: usize = 20;
 
 /// The difference between two versions of a package.

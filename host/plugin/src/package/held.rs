@@ -15,7 +15,7 @@ use patchbay_store::{GrantRow, MovedGrant, PackageChange, ServerAllowance, Sourc
 
 use super::{PackageError, SourceForm, StagedPackage, staged::STAGING};
 
-/// How often a lock that another process has is tried again, and the pause before.
+/// How often to retry a lock that another process holds, and the pause before each attempt.
 const RETRIES: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(20);
 

@@ -467,7 +467,7 @@ fn also_listed(registry: &Registry, consents: &Consents, catalogue: &Catalogue, 
     listing.take(ALSO_LISTED).map(|entry| format!("'{0}' lists it too: {0}:{model}", entry.name)).collect()
 }
 
-/// The most providers that are named because they list a model of another one, too.
+/// The most other providers that are named because they list the same model.
 const ALSO_LISTED: usize = 3;
 
 /// Returns the levels that a model has besides the common ones.

@@ -26,11 +26,11 @@ use crate::{
 
 /// Seconds after which a failed listing is repeated.
 const AFTER_FAILURE_S: i64 = 3_600;
-/// The longest time in seconds for which an adapter may say that its list is fresh.
+/// The longest time, in seconds, for which an adapter can declare its list fresh.
 const FRESH_S: i64 = 7 * 86_400;
-/// How often the background looks whether a provider is due.
+/// How often the background task checks whether a provider's list is due.
 const LOOK: Duration = Duration::from_secs(600);
-/// How long the background waits after the start. It should not compete with the user's first actions.
+/// How long the background task waits after the start, to not compete with the user's first actions.
 const FIRST_LOOK: Duration = Duration::from_secs(2);
 /// Length limit in characters of a stored problem.
 const PROBLEM_CHARS: usize = 300;

@@ -15,7 +15,8 @@ use super::{OUTPUT, Programs, REFUSALS, REPORTS, end_line, shown_output};
 
 /// Bytes of output that one call reads.
 const PAGE: usize = 16 << 10;
-/// How long a program is watched before it goes on in the background: one that fails at once is reported at once.
+/// How long a program is watched before it continues in the background. The result of the call reports a program that
+/// fails within this time.
 const FIRST: Duration = Duration::from_millis(500);
 
 /// The effect of a program tool.

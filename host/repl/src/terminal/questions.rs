@@ -26,8 +26,8 @@ use crate::{approver::PendingQuestion, question_text};
 
 /// Keys are ignored until this time has passed without one: they were meant for the composer.
 const DEAF: Duration = Duration::from_millis(400);
-/// Rows of one part of a question, such as the input of a call: of a longer one the first and the last
-/// row, with a note between them.
+/// Most rows of one part of a question, such as the input of a call. Of a longer part, the first and the last row are
+/// shown, with a note between them.
 const PART_ROWS: usize = 3;
 /// Rows of the difference of a file.
 const DIFF_ROWS: usize = 12;

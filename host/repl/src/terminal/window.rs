@@ -18,7 +18,7 @@ use super::{
 const FRAME: Duration = Duration::from_millis(33);
 /// Shortest time between two frames that only show more of an answer: each frame costs bytes.
 const STREAM_FRAME: Duration = Duration::from_millis(50);
-/// How often the seconds of the busy row and withdrawn questions are looked at.
+/// How often the seconds of the busy row are updated, and withdrawn questions are noticed.
 const TICK: Duration = Duration::from_millis(250);
 
 pub(super) struct FrontWindow {

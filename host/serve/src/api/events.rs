@@ -28,9 +28,9 @@ use super::{
 };
 use crate::state::ServeState;
 
-/// How often a proxy sees that the stream is alive.
+/// How often something is sent on an idle stream, because proxies close silent connections.
 const ALIVE: Duration = Duration::from_secs(15);
-/// How long a removed token keeps its streams at most.
+/// How long the streams of a removed token stay open at most.
 const TOKEN_CHECK: Duration = Duration::from_secs(2);
 
 /// A stream of events to one client.

@@ -15,7 +15,7 @@ use tokio::{sync::MutexGuard, time::sleep};
 use super::SharedSession;
 use crate::{LineClient, LineInput, Submitted};
 
-/// How often the end of a line is looked for that was sent before.
+/// How often to check whether a line that was sent before has ended.
 const END_LOOK: Duration = Duration::from_millis(50);
 /// Rows that are read at once.
 const PAGE: u32 = 64;

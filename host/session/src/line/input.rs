@@ -9,7 +9,7 @@ use super::client::LineClient;
 
 /// Limit of a file in bytes.
 pub(crate) const FILE_BYTES: u64 = 10 << 20;
-/// Limit of a text for a model in bytes: larger ones are read by tools, a part at a time.
+/// Limit of a text for a model in bytes. The model reads larger texts with a tool, a part at a time.
 const TEXT_BYTES: usize = 256 << 10;
 /// Limit of the files of one line.
 const FILES: usize = 20;

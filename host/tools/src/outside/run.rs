@@ -245,7 +245,7 @@ fn within(content: Vec<Content>, limit: OutputLimit) -> Result<Vec<Content>, Out
     Ok(cleaned)
 }
 
-/// Length limit of the words of a failure, in characters.
+/// Length limit of a failure message, in characters.
 const FAILURE: usize = 16 << 10;
 /// The cost of a piece besides its bytes. It bounds a million empty texts, too.
 const PIECE_BYTES: usize = 32;

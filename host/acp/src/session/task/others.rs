@@ -15,7 +15,8 @@ use super::{
     replay::key_of,
 };
 
-/// How often joining an answer is tried again because a row was stored meanwhile. The rest of the answer then comes with its row.
+/// How often joining an answer is retried because a row was stored meanwhile. After that, the rest of the answer comes
+/// with its row.
 const JOINS: u32 = 5;
 
 /// A question that the client was asked.

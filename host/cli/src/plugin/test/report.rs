@@ -15,7 +15,7 @@ use crate::{
 
 /// The most problems that one rule reports.
 const PROBLEMS: usize = 20;
-/// The most printed lines that are shown of a failed case.
+/// The most lines of a failed case's output that are shown.
 const PRINTED: usize = 20;
 
 /// The cases of a plugin, as `--json` prints them.
@@ -267,7 +267,7 @@ impl PrintedReport {
     }
 }
 
-/// How many times the limits of host calls a call with the grant `tools` has.
+/// How many times the usual host calls a call with the grant `tools` may make.
 const TOOLS_HOST_CALLS: u64 = 10;
 
 /// Returns how much of each limit a call used.

@@ -33,7 +33,7 @@ const ADVICE: &[(&str, &str)] = &[
          this folder",
     ),
 ];
-/// The most places of a name.
+/// The most source lines that an error shows for one name.
 const PLACES: usize = 3;
 /// The most characters in which a mistyped name differs.
 const NEAR: usize = 3;

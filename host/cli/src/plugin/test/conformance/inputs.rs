@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-/// The most refused inputs of one tool.
+/// The most invalid inputs that are tried for one tool.
 const REFUSED: usize = 20;
-/// The deepest schema that an example is made for.
+/// The deepest schema for which an example input is generated.
 const DEPTH: usize = 8;
 
 /// Returns an input with the required properties. It may be refused if the schema has rules besides types.
