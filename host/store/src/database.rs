@@ -106,7 +106,7 @@ impl Database {
         wait.await.map_err(|_| StoreError::WriterGone)?
     }
 
-    /// Queues `job` for the next commit; waits only for room in the queue. `what` names the job in the log if it fails.
+    /// Queues `job` without waiting for its commit, only for a permit. `what` names the job in the log if it fails.
     pub(crate) async fn write_later(
         &self,
         what: &'static str,
@@ -116,7 +116,7 @@ impl Database {
         self.queue.push(logged(what, job), false);
     }
 
-    /// Like [`Database::write_later`], without waiting for room, for callers that cannot await.
+    /// Like [`Database::write_later`], without waiting for a permit, for callers that cannot await.
     pub(crate) fn write_now(
         &self,
         what: &'static str,
@@ -125,8 +125,8 @@ impl Database {
         self.queue.push_now(logged(what, job));
     }
 
-    /// Adds a row of the journal; waits only for room in the queue. If the future is dropped while it waits,
-    /// the row is added without room.
+    /// Adds a journal row without waiting for its commit, only for a permit. If the future is dropped while it waits,
+    /// the row is added without one.
     pub(crate) async fn add_row(&self, row: NewRow) {
         let mut unqueued = UnqueuedRow { queue: &self.queue, row: Some(row) };
         self.queue.permit().await;
@@ -135,7 +135,7 @@ impl Database {
         }
     }
 
-    /// Like [`Database::add_row`], without waiting for room, for callers that cannot await.
+    /// Like [`Database::add_row`], without waiting for a permit, for callers that cannot await.
     pub(crate) fn add_row_now(&self, row: NewRow) {
         self.queue.add_row_now(row);
     }

@@ -1,8 +1,8 @@
 //! The queue of a database's writer thread, used by [`Database`](crate::database::Database).
 //!
-//! A *job* has a caller that waits for its commit. A *row* of the journal has none: it does not wake the writer, and is
-//! committed with the next job, or after [`LINGER`] if there is none. Rows are written before every job that was queued
-//! after them.
+//! A *job* is committed as soon as the writer is free, because its caller usually waits for it. A journal *row* can
+//! wait: it shares the commit of the next job, and gets one of its own only after [`LINGER`] or once [`MANY_ROWS`] have
+//! piled up. A commit writes its rows before its jobs, so no row is later than a job that was queued after it.
 
 use std::{
     collections::VecDeque,
@@ -15,15 +15,15 @@ use tokio::sync::Semaphore;
 
 use crate::journal::NewRow;
 
-/// Number of jobs and rows that may be queued; further callers wait for a permit.
+/// Number of permits: how many jobs and rows can be queued, apart from those whose callers cannot wait.
 const CAPACITY: usize = 1024;
-/// Number of jobs with waiting callers in one commit.
-const BATCH: usize = 64;
-/// How long rows wait for a job to be committed with. Bounds how late other processes see a row; a call's row is
-/// committed with its result in any case.
+/// The most jobs in one commit.
+const BATCH_JOBS: usize = 64;
+/// How long rows wait for a job whose commit they can share. Bounds how late other processes see a row. The row of a
+/// call is never later than the call's result, which is a job.
 const LINGER: Duration = Duration::from_millis(5);
-/// This many rows are committed without waiting; otherwise callers could fill the queue.
-const MANY: usize = CAPACITY / 2;
+/// This many queued rows are committed without waiting for a job. Otherwise rows alone could use up all permits.
+const MANY_ROWS: usize = CAPACITY / 2;
 
 /// A write. Runs in the batch's transaction; the returned function reports to the caller after the commit.
 pub(crate) type Work = Box<dyn FnOnce(&Transaction<'_>) -> Report + Send>;
@@ -34,14 +34,14 @@ pub(crate) struct Job {
     pub(crate) work: Work,
     /// Whether the job changes what calls are allowed to do; see [`crate::generation`].
     pub(crate) decision: bool,
-    /// Whether the job took a permit of the queue.
-    has_room: bool,
+    /// Whether the job holds a permit of the queue.
+    has_permit: bool,
 }
 
 /// The content of one commit.
 #[derive(Default)]
 pub(crate) struct Batch {
-    /// Rows of the journal, written before the jobs.
+    /// Journal rows, written before the jobs.
     pub(crate) rows: Vec<NewRow>,
     pub(crate) jobs: Vec<Job>,
 }
@@ -51,6 +51,7 @@ pub(crate) struct Queue {
     state: Mutex<QueueState>,
     /// Signals the writer thread to wake up.
     wake: Condvar,
+    /// Permits are forgotten by the callers that take them, and added again when the batch is taken from the queue.
     permits: Semaphore,
 }
 
@@ -58,9 +59,9 @@ pub(crate) struct Queue {
 struct QueueState {
     jobs: VecDeque<Job>,
     rows: Vec<NewRow>,
-    /// Number of the rows that took no permit.
-    extra: usize,
-    /// Latest time of the commit of `rows`; `None` if there are none.
+    /// How many of `rows` hold no permit.
+    unpermitted: usize,
+    /// When `rows` are committed if no job comes first; `None` if there are none.
     due: Option<Instant>,
     closed: bool,
 }
@@ -70,7 +71,7 @@ impl Queue {
         Self { state: Mutex::default(), wake: Condvar::new(), permits: Semaphore::new(CAPACITY) }
     }
 
-    /// Waits for a permit for one more job or row, and takes it.
+    /// Takes the permit for one more job or row. Waits while the queue is full.
     pub(crate) async fn permit(&self) {
         // An error is impossible: the semaphore is never closed.
         if let Ok(permit) = self.permits.acquire().await {
@@ -78,19 +79,19 @@ impl Queue {
         }
     }
 
-    /// Adds a job whose caller waits for its commit. The caller has taken a permit.
+    /// Adds a job. The caller must have called [`Queue::permit`].
     pub(crate) fn push(&self, work: Work, decision: bool) {
-        self.lock().jobs.push_back(Job { work, decision, has_room: true });
+        self.lock().jobs.push_back(Job { work, decision, has_permit: true });
         self.wake.notify_one();
     }
 
-    /// Adds a job without a waiting caller and without a permit.
+    /// Like [`Queue::push`], for a caller that cannot wait for a permit.
     pub(crate) fn push_now(&self, work: Work) {
-        self.lock().jobs.push_back(Job { work, decision: false, has_room: false });
+        self.lock().jobs.push_back(Job { work, decision: false, has_permit: false });
         self.wake.notify_one();
     }
 
-    /// Adds a row. The caller has taken a permit.
+    /// Adds a row. The caller must have called [`Queue::permit`].
     pub(crate) fn add_row(&self, row: NewRow) {
         self.add(row, 0);
     }
@@ -100,51 +101,50 @@ impl Queue {
         self.add(row, 1);
     }
 
-    /// Closes the queue. The writer still commits the queued rows.
+    /// Closes the queue. The writer commits the jobs and rows that are still queued, then stops.
     pub(crate) fn close(&self) {
         self.lock().closed = true;
         self.wake.notify_one();
     }
 
-    /// Blocks until there is something to write, and returns the content of the next commit; `None` when
-    /// the queue is closed and empty.
+    /// Blocks until a commit is due, and returns its content. Returns `None` once the queue is closed and empty.
     pub(crate) fn next_batch(&self) -> Option<Batch> {
-        let mut waiting = self.lock();
+        let mut state = self.lock();
         loop {
-            if !waiting.jobs.is_empty() || waiting.rows.len() >= MANY {
+            if !state.jobs.is_empty() || state.rows.len() >= MANY_ROWS {
                 break;
             }
-            let left = waiting.due.map(|due| due.saturating_duration_since(Instant::now()));
+            let left = state.due.map(|due| due.saturating_duration_since(Instant::now()));
             match left {
-                None if waiting.closed => return None,
-                None => self.wake.wait(&mut waiting),
-                Some(left) if waiting.closed || left.is_zero() => break,
+                None if state.closed => return None,
+                None => self.wake.wait(&mut state),
+                Some(left) if state.closed || left.is_zero() => break,
                 Some(left) => {
-                    self.wake.wait_for(&mut waiting, left);
+                    self.wake.wait_for(&mut state, left);
                 }
             }
         }
-        waiting.due = None;
-        let extra = std::mem::take(&mut waiting.extra);
-        let count = waiting.jobs.len().min(BATCH);
-        let batch = Batch { rows: std::mem::take(&mut waiting.rows), jobs: waiting.jobs.drain(..count).collect() };
-        drop(waiting);
-        let jobs = batch.jobs.iter().filter(|job| job.has_room).count();
-        self.permits.add_permits(batch.rows.len() - extra + jobs);
+        state.due = None;
+        let unpermitted = std::mem::take(&mut state.unpermitted);
+        let count = state.jobs.len().min(BATCH_JOBS);
+        let batch = Batch { rows: std::mem::take(&mut state.rows), jobs: state.jobs.drain(..count).collect() };
+        drop(state);
+        let jobs = batch.jobs.iter().filter(|job| job.has_permit).count();
+        self.permits.add_permits(batch.rows.len() - unpermitted + jobs);
         Some(batch)
     }
 
-    fn add(&self, row: NewRow, extra: usize) {
-        let mut waiting = self.lock();
-        waiting.rows.push(row);
-        waiting.extra += extra;
-        // Without queued rows, the writer sleeps until it is woken.
-        let first = waiting.due.is_none();
+    fn add(&self, row: NewRow, unpermitted: usize) {
+        let mut state = self.lock();
+        state.rows.push(row);
+        state.unpermitted += unpermitted;
+        // The first row wakes the writer, which then sleeps until the rows are due.
+        let first = state.due.is_none();
         if first {
-            waiting.due = Some(Instant::now() + LINGER);
+            state.due = Some(Instant::now() + LINGER);
         }
-        let many = waiting.rows.len() == MANY;
-        drop(waiting);
+        let many = state.rows.len() == MANY_ROWS;
+        drop(state);
         if first || many {
             self.wake.notify_one();
         }
