@@ -84,7 +84,7 @@ impl Quote {
         let offers = |prices: &Prices| {
             let halves = |size: &u64| Some(size / 2).filter(|half| asked.is_none() && *half >= LEAST_ANSWER);
             std::iter::successors(Some(most), halves)
-                .map(|size| Some((size, prices.most(input, size)?)))
+                .map(|size| Some((size, prices.max_cost(input, size)?)))
                 .collect::<Option<Vec<_>>>()
         };
         let prices = about.prices.as_ref();
@@ -137,7 +137,7 @@ impl Spender {
             sink: &mut permitted,
             open: Some(reservation),
             usage: TokenUsage::default(),
-            is_refused: false,
+            failed_free: false,
             stop: Some(stop),
         };
         let completed = tokio::select! {
@@ -239,7 +239,7 @@ struct Attempts<'a> {
     /// Tokens that the attempt has reported so far.
     usage: TokenUsage,
     /// Whether the attempt has failed and cannot have cost anything.
-    is_refused: bool,
+    failed_free: bool,
     /// Ends the request when another attempt may not be made.
     stop: Option<oneshot::Sender<Outcome>>,
 }
@@ -256,7 +256,7 @@ impl Attempts<'_> {
     fn fail(&mut self) {
         let Some(reservation) = self.open.take() else { return };
         let usage = std::mem::take(&mut self.usage);
-        let cost = std::mem::take(&mut self.is_refused).then(|| self.account.quote.cost(usage));
+        let cost = std::mem::take(&mut self.failed_free).then(|| self.account.quote.cost(usage));
         self.account.settle(reservation, cost);
     }
 }
@@ -279,9 +279,9 @@ impl Sink for Attempts<'_> {
         self.sink.overloaded();
     }
 
-    fn refused(&mut self) {
-        self.is_refused = true;
-        self.sink.refused();
+    fn failed_free(&mut self) {
+        self.failed_free = true;
+        self.sink.failed_free();
     }
 
     fn retrying(&mut self, retrying: &Retrying) {

@@ -218,8 +218,8 @@ async fn drive<W: Future<Output = ()> + Send>(
                 continue;
             }
         }
-        if failure.is_refused {
-            sink.refused();
+        if failure.is_free {
+            sink.failed_free();
         }
         let next = failure.setback.and_then(|setback| Some((setback, patience.next(setback, failure.hint)?)));
         let Some((setback, next)) = next else { return Err(given_up(failure)) };

@@ -1,8 +1,8 @@
-//! The known facts about a model: the JSON object that adapters and APIs report ([`ModelFacts`]), checked.
-//! `catalogue` reads them, `ask` uses them.
+//! [`ModelFacts`]: the known facts about a model, parsed from the JSON objects that adapters and APIs report. The
+//! catalogue collects them, and requests use them.
 //!
-//! Everything in it is untrusted: names are known or kept unread, values of a wrong type are dropped, numbers clamped, texts
-//! cleaned and cut.
+//! The JSON is untrusted. Unknown facts are kept for adapters, but not read here. Of the known facts, those of the
+//! wrong type are dropped, numbers are clamped, and strings are cleaned and truncated.
 
 use patchbay_core::{
     Money,
@@ -13,17 +13,17 @@ use patchbay_sandbox::adapter::{FACTS_BYTES, ModelEntry, ModelSize};
 use rust_decimal::Decimal;
 use serde_json::{Map, Value, json};
 
-/// Bounds of a context window in tokens.
+/// A reported context window is clamped to this range, in tokens.
 const WINDOW: std::ops::RangeInclusive<u64> = 1_000..=10_000_000;
-/// The images that messages contain.
+/// The media types that `image/*` stands for: those of the images that Patchbay sends.
 const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
-/// Length limit in characters of a text.
-const TEXT_CHARS: usize = 200;
-/// The facts that are texts.
-const TEXTS: [&str; 6] = ["display-name", "description", "alias-of", "size", "default-level", "as-of"];
-/// The most items that are kept of a list.
+/// Length limit of a string, in characters.
+const STRING_CHARS: usize = 200;
+/// The facts whose value is a string.
+const STRINGS: [&str; 6] = ["display-name", "description", "alias-of", "size", "default-level", "as-of"];
+/// Maximum number of items in a list. A longer list is dropped; of price tiers, the first ones are kept.
 const ITEMS: usize = 32;
-/// Length limit in characters of the name of a thinking level.
+/// Length limit of a thinking level's name, in characters.
 const LEVEL_CHARS: usize = 16;
 
 /// The known facts about a model. Absent facts are unknown.
@@ -33,7 +33,7 @@ pub(crate) struct ModelFacts(Map<String, Value>);
 /// A thinking level of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LevelFact {
-    /// The word that `/model` takes.
+    /// The name, as in `/model MODEL/LEVEL`.
     pub(crate) level: String,
 }
 
@@ -41,20 +41,21 @@ pub(crate) struct LevelFact {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Lifecycle {
     pub(crate) status: LifecycleStatus,
-    /// When it ends or ended, as YYYY-MM-DD.
+    /// The date on which the model retires or retired, as YYYY-MM-DD; `None` if unknown.
     pub(crate) retires_on: Option<String>,
-    /// The id of the model that replaces it.
+    /// The id of the model that replaces it; `None` if unknown.
     pub(crate) successor: Option<String>,
 }
 
-/// The state of a model, as the stored facts record it. It is never compared with the clock.
+/// The state of a model according to its facts. Patchbay never compares dates with the clock, so a model whose date has
+/// passed stays `Deprecated` until its facts change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum LifecycleStatus {
     #[default]
     Active,
-    /// It can be used until it ends.
+    /// The model still works, but its provider has announced its end.
     Deprecated,
-    /// It cannot be used any more.
+    /// The model no longer works.
     Retired,
 }
 
@@ -63,9 +64,9 @@ pub(crate) enum LifecycleStatus {
 pub struct Prices {
     /// The currency, such as `USD`.
     pub currency: String,
-    /// The prices of short requests.
+    /// The prices of requests below the first tier.
     pub base: TokenPrices,
-    /// The prices of requests with more input tokens than the number beside them.
+    /// Prices of long requests, each with the number of input tokens above which it applies.
     pub tiers: Vec<(u64, TokenPrices)>,
 }
 
@@ -86,30 +87,32 @@ pub struct TokenPrices {
 const USD: &str = "USD";
 
 impl Prices {
-    /// Returns the price of tokens that a model used, at the prices of short requests. `None` for a
-    /// sum that is too large to be real.
-    pub fn of(&self, usage: TokenUsage) -> Option<Decimal> {
-        self.base.of(usage)
+    /// Estimates the cost of the tokens of several requests, at the base prices: tiers depend on the size of each
+    /// request, which is unknown here. Returns `None` if the number overflows.
+    pub fn estimate(&self, usage: TokenUsage) -> Option<Decimal> {
+        self.base.cost(usage)
     }
 
-    /// Returns the cost of one request, rounded up; `None` unless the prices are in US dollars.
+    /// Returns the cost of one request, including tiers, rounded up. Returns `None` unless the prices are in US
+    /// dollars.
     pub fn cost(&self, usage: TokenUsage) -> Option<Money> {
         let tier = self.tiers.iter().filter(|(above, _)| usage.input > *above).max_by_key(|(above, _)| *above);
         let prices = tier.map_or(&self.base, |(_, prices)| prices);
-        self.is_in_dollars().then(|| money(prices.of(usage)))
+        self.is_in_dollars().then(|| money(prices.cost(usage)))
     }
 
-    /// Returns the most that a request with at most these tokens can cost, rounded up, whether or not its input is cached; `None`
-    /// unless the prices are in US dollars.
-    pub fn most(&self, input: u64, output: u64) -> Option<Money> {
+    /// Returns an upper bound of a request's cost, rounded up, given the most tokens that it can use. Every input token
+    /// is charged at the highest of the input and cache prices, and lower tiers are included because a request may turn
+    /// out shorter. Returns `None` unless the prices are in US dollars.
+    pub fn max_cost(&self, input: u64, output: u64) -> Option<Money> {
         let tiers = self.tiers.iter().filter(|(above, _)| input > *above).map(|(_, prices)| prices);
-        let most = |prices: &TokenPrices| {
+        let bound = |prices: &TokenPrices| {
             let read = [Some(prices.input), prices.cache_read, Some(prices.written())].into_iter().flatten().max();
             let usage = TokenUsage { input, output, ..TokenUsage::default() };
-            money(TokenPrices { input: read.unwrap_or(prices.input), ..prices.clone() }.of(usage))
+            money(TokenPrices { input: read.unwrap_or(prices.input), ..prices.clone() }.cost(usage))
         };
-        let most = std::iter::once(&self.base).chain(tiers).map(most).max();
-        most.filter(|_| self.is_in_dollars())
+        let max = std::iter::once(&self.base).chain(tiers).map(bound).max();
+        max.filter(|_| self.is_in_dollars())
     }
 
     fn is_in_dollars(&self) -> bool {
@@ -118,15 +121,16 @@ impl Prices {
 }
 
 impl TokenPrices {
-    /// Returns the price of input that is written to the cache. If it is unknown, a quarter more than the input price: no API of the
-    /// bundled tables costs more.
+    /// Returns the price of a token that is written to the cache. If it is unknown, assumes 1.25 times the input price,
+    /// the highest ratio in the bundled tables.
     fn written(&self) -> Decimal {
         self.cache_write.unwrap_or(self.input * Decimal::new(125, 2))
     }
 
-    /// Returns the price of tokens that a model used. Cached tokens, whether read or written, are part of the input; if
-    /// the price of reading them is unknown, the input price applies. `None` for a sum that is too large to be real.
-    fn of(&self, usage: TokenUsage) -> Option<Decimal> {
+    /// Returns the cost of the tokens of a request. `usage.input` includes tokens that were read from or written to the
+    /// cache. If the price of cached tokens is unknown, the input price applies. Returns `None` if the number
+    /// overflows.
+    fn cost(&self, usage: TokenUsage) -> Option<Decimal> {
         let TokenUsage { input, output, cache_read, cache_write, .. } = usage;
         let other = input.saturating_sub(cache_read).saturating_sub(cache_write);
         let parts = [
@@ -141,7 +145,7 @@ impl TokenPrices {
     }
 }
 
-/// Rounds an amount in US dollars up. `None`, which is too large, becomes the largest amount.
+/// Converts an amount in US dollars, rounded up. An overflow (`None`) becomes [`Money::MOST`].
 fn money(amount: Option<Decimal>) -> Money {
     let nanos = amount.and_then(|amount| amount.checked_mul(Decimal::from(Money::NANOS)));
     let nanos = nanos.and_then(|nanos| i64::try_from(nanos.ceil()).ok());
@@ -149,22 +153,23 @@ fn money(amount: Option<Decimal>) -> Money {
 }
 
 impl ModelFacts {
-    /// Parses the facts that an adapter reported. Returns `None` if they are not a JSON object, or too long.
+    /// Parses facts that an adapter reported. Returns `None` if `json` is too long or not a JSON object.
     pub(crate) fn parse(json: &str) -> Option<Self> {
         if json.len() > FACTS_BYTES {
             return None;
         }
         let Ok(Value::Object(mut facts)) = serde_json::from_str(json) else { return None };
         for (name, value) in &mut facts {
-            if let (true, Value::String(text)) = (TEXTS.contains(&name.as_str()), value) {
-                *text = text::excerpt(text, TEXT_CHARS);
+            if let (true, Value::String(text)) = (STRINGS.contains(&name.as_str()), value) {
+                *text = text::excerpt(text, STRING_CHARS);
             }
         }
-        facts.retain(|name, value| is_known(name).is_none_or(|check| check(value)));
+        facts.retain(|name, value| check_for(name).is_none_or(|check| check(value)));
         Some(Self(facts))
     }
 
-    /// Returns the facts of a catalogue entry: its own fields, then its JSON object, which wins.
+    /// Returns the facts of a catalogue entry. If a field of the entry and its JSON object disagree, the JSON object
+    /// wins.
     pub(crate) fn of_entry(entry: &ModelEntry) -> Self {
         let mut facts = Map::new();
         if entry.size != ModelSize::Unknown {
@@ -186,8 +191,8 @@ impl ModelFacts {
         facts
     }
 
-    /// Replaces facts by the facts in `other`. Objects are merged field by field, because an API that reports a model's
-    /// release may omit its successor.
+    /// Overwrites facts with the facts in `other`. Objects are merged field by field, because an API that reports a
+    /// model's release date may omit its successor. Prices are merged only if they have the same currency and unit.
     pub(crate) fn overlay(&mut self, other: &Self) {
         for (name, value) in &other.0 {
             match (self.0.get_mut(name), value) {
@@ -199,7 +204,7 @@ impl ModelFacts {
         }
     }
 
-    /// Adds levels that the operator lists for the model.
+    /// Adds thinking levels that the operator lists for the model in `config.toml`, unless the model has them already.
     pub(crate) fn add_levels(&mut self, levels: &[ThinkingLevel]) {
         let new: Vec<_> = levels.iter().filter(|level| !self.has_level(**level)).collect();
         if new.is_empty() {
@@ -225,7 +230,7 @@ impl ModelFacts {
         }
     }
 
-    /// Returns the tokens that the model can read.
+    /// Returns the largest input that the model accepts, in tokens.
     pub(crate) fn context_window(&self) -> Option<u64> {
         let number = |name: &str| self.0.get(name).and_then(Value::as_u64);
         // Some APIs refuse an input long before it fills the window.
@@ -249,19 +254,20 @@ impl ModelFacts {
         purposes.is_some_and(|purposes| purposes.iter().any(|purpose| purpose == "chat"))
     }
 
-    /// Whether it heads the list.
+    /// Whether the model belongs at the head of lists of its provider's models.
     pub(crate) fn is_default(&self) -> bool {
         self.0.get("default") == Some(&Value::Bool(true))
     }
 
-    /// Returns the thinking levels, in ascending order; `None` if they are unknown.
+    /// Returns the thinking levels as reported, in ascending order; `None` if they are unknown.
     pub(crate) fn levels(&self) -> Option<Vec<LevelFact>> {
         let levels = self.0.get("levels")?.as_array()?;
         let level = |level: &Value| Some(LevelFact { level: level.get("level")?.as_str()?.to_owned() });
         Some(levels.iter().filter_map(level).collect())
     }
 
-    /// Returns the thinking levels, in ascending order; the common ones if they are unknown.
+    /// Returns the thinking levels that Patchbay knows, in ascending order. If the model's levels are unknown, returns
+    /// the levels that most models have.
     pub(crate) fn thinking_levels(&self) -> Vec<ThinkingLevel> {
         let is_known = self.levels().is_some();
         let has = |level: &ThinkingLevel| if is_known { self.has_level(*level) } else { level.is_common() };
@@ -284,7 +290,7 @@ impl ModelFacts {
                 _ => LifecycleStatus::Active,
             },
             retires_on: text("retires-on").filter(|date| is_date(date)).map(str::to_owned),
-            successor: text("successor").map(|successor| text::excerpt(successor, TEXT_CHARS)),
+            successor: text("successor").map(|successor| text::excerpt(successor, STRING_CHARS)),
         }
     }
 
@@ -307,7 +313,7 @@ impl ModelFacts {
             cache_read: amount(prices, "cache-read"),
             cache_write: amount(prices, "cache-write"),
         };
-        // A tier has the prices that differ.
+        // A tier lists only the prices that differ from the base.
         let tier = |tier: &Value| {
             let prices = TokenPrices {
                 input: amount(tier, "input").unwrap_or(base.input),
@@ -325,7 +331,7 @@ impl ModelFacts {
         })
     }
 
-    /// Returns the largest number of tokens of an answer.
+    /// Returns the longest answer that the model can give, in tokens.
     pub(crate) fn max_output_tokens(&self) -> Option<u64> {
         self.0.get("max-output-tokens")?.as_u64()
     }
@@ -335,9 +341,9 @@ impl ModelFacts {
     }
 }
 
-/// Returns the check of a fact's value; `None` for a name that this version does not know. Names and media types are
-/// short, and lists have few items.
-fn is_known(name: &str) -> Option<fn(&Value) -> bool> {
+/// Returns a function that checks the value of the fact `name`; `None` for a fact that this version does not know. The
+/// checks also bound the length of names, media types and lists.
+fn check_for(name: &str) -> Option<fn(&Value) -> bool> {
     fn words(value: &Value) -> bool {
         let is_word = |value: &Value| {
             value.as_str().is_some_and(|word| word.len() <= 127 && word.bytes().all(|byte| byte.is_ascii_graphic()))
@@ -352,7 +358,7 @@ fn is_known(name: &str) -> Option<fn(&Value) -> bool> {
         value.as_array().is_some_and(|levels| levels.len() <= ITEMS && levels.iter().all(is_level))
     }
     Some(match name {
-        name if TEXTS.contains(&name) => Value::is_string,
+        name if STRINGS.contains(&name) => Value::is_string,
         "purposes" | "input-media" | "output-media" => words,
         "context-window" | "max-input-tokens" | "max-output-tokens" => Value::is_u64,
         "levels" => levels,
@@ -362,7 +368,7 @@ fn is_known(name: &str) -> Option<fn(&Value) -> bool> {
     })
 }
 
-/// Whether two objects of prices have the same currency for as many tokens.
+/// Whether the currency and the number of tokens in `other`, where present, equal those in `prices`.
 fn has_unit_of(prices: &Map<String, Value>, other: &Map<String, Value>) -> bool {
     ["currency", "per-tokens"].iter().all(|name| other.get(*name).is_none_or(|unit| prices.get(*name) == Some(unit)))
 }
@@ -375,7 +381,8 @@ fn is_date(date: &str) -> bool {
             .all(|(at, byte)| if matches!(at, 4 | 7) { byte == b'-' } else { byte.is_ascii_digit() })
 }
 
-/// Returns whether a text is a decimal number of moderate length: an exponent would make a number of any size.
+/// Returns whether a string is a decimal number of moderate length. Exponents are refused because `1e999999999` is
+/// short.
 fn is_amount(text: &str) -> bool {
     !text.is_empty() && text.len() <= 24 && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
 }
@@ -437,7 +444,7 @@ mod tests {
         assert_eq!((known.lifecycle().status, known.released_on()), (LifecycleStatus::Deprecated, Some("2025-01-02")));
         let prices = known.prices().unwrap();
         assert_eq!((prices.base.input.to_string().as_str(), prices.tiers.len()), ("0.000004", 1));
-        // Prices for another number of tokens replace all.
+        // Prices with another unit replace all prices.
         known.overlay(&facts(&json!({"prices": {"currency": "USD", "per-tokens": 1, "input": "1", "output": "2"}})));
         let prices = known.prices().unwrap();
         assert_eq!((prices.base.output.to_string().as_str(), prices.tiers.len()), ("2", 0));
@@ -487,9 +494,9 @@ mod tests {
         let read = prices(json!({})).unwrap();
         let usage = TokenUsage { input: 1_000, output: 100, thinking: 50, cache_read: 600, cache_write: 300 };
         // 100 tokens of input at 5, 300 that are written to the cache at 6.25, 600 at 0.5, 100 of output at 25.
-        assert_eq!(read.of(usage), Some("0.005175".parse().unwrap()));
+        assert_eq!(read.estimate(usage), Some("0.005175".parse().unwrap()));
         let endless = TokenUsage { input: u64::MAX, output: u64::MAX, ..usage };
-        assert!(read.of(endless).is_some_and(|price| price > Decimal::from(1_000_000)));
+        assert!(read.estimate(endless).is_some_and(|price| price > Decimal::from(1_000_000)));
         assert_eq!((read.base.input * Decimal::from(3), read.base.cache_write), ("0.000015".parse().unwrap(), None));
         for wrong in [
             json!({"currency": "$"}),
@@ -514,24 +521,24 @@ mod tests {
         }));
         let cost = |input, output| prices.cost(TokenUsage { input, output, ..TokenUsage::default() }).unwrap().nanos();
         assert_eq!((cost(0, 0), cost(200, 1), cost(201, 1), cost(1_001, 1)), (0, 1_025_000, 1_055_000, 10_035_000));
-        // The most of all tiers up to there, with all input written to the cache.
-        let most = |input, output| prices.most(input, output).unwrap().nanos();
-        assert_eq!((most(200, 1), most(201, 1), most(1_001, 1)), (1_275_000, 1_306_250, 10_035_000));
+        // The highest cost in any tier up to this size, with all input written to the cache.
+        let max = |input, output| prices.max_cost(input, output).unwrap().nanos();
+        assert_eq!((max(200, 1), max(201, 1), max(1_001, 1)), (1_275_000, 1_306_250, 10_035_000));
         // A third of a billionth of a dollar is a whole one.
         let small = json!({"currency": "USD", "per-tokens": 3_000_000_000_u64, "input": "1", "output": "1"});
         let usage = TokenUsage { input: 1, ..TokenUsage::default() };
         assert_eq!(priced(small.clone()).cost(usage), Some(Money::from_nanos(1)));
         assert_eq!(priced(small).cost(TokenUsage { input: 3, ..usage }), Some(Money::from_nanos(1)));
         let euro = priced(json!({"currency": "EUR", "per-tokens": 1, "input": "1", "output": "1"}));
-        assert_eq!((euro.cost(usage), euro.most(1, 1)), (None, None));
+        assert_eq!((euro.cost(usage), euro.max_cost(1, 1)), (None, None));
         let endless = TokenUsage { input: u64::MAX, output: u64::MAX, ..usage };
         assert_eq!(prices.cost(endless), Some(Money::MOST));
     }
 
     proptest::proptest! {
-        /// Whatever part of the input is cached, a request within its bounds costs no more than was reserved.
+        /// Whatever share of the input is cached, a request within its limits costs no more than the upper bound.
         #[test]
-        fn most_is_never_less_than_the_cost(
+        fn cost_never_exceeds_the_maximum(
             (input, output) in (0u64..3_000_000, 0u64..200_000),
             (used, written, answered) in (0.0f64..=1.0, 0.0f64..=1.0, 0.0f64..=1.0),
             (price, of_output, read, write) in (0u32..100_000, 0u32..100_000, 0u32..100_000, 0u32..100_000),
@@ -549,7 +556,7 @@ mod tests {
             let usage = TokenUsage {
                 input: used, output: part(output, answered), cache_write, cache_read: used - cache_write, thinking: 0,
             };
-            proptest::prop_assert!(prices.cost(usage) <= prices.most(input, output));
+            proptest::prop_assert!(prices.cost(usage) <= prices.max_cost(input, output));
         }
     }
 }

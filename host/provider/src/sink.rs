@@ -1,4 +1,4 @@
-//! The data that the caller of a completion receives: the stream ([`Sink`]), and how it ended ([`Completed`]).
+//! What the caller of a completion receives: a stream of events ([`Sink`]), then its end ([`Completed`]).
 
 use futures_util::future::BoxFuture;
 use patchbay_core::{
@@ -9,39 +9,39 @@ use patchbay_core::{
 
 use crate::{ExchangeError, retry::NextAttempt};
 
-/// Length limit in characters of the cause of a retry.
-const CAUSE: usize = 200;
+/// Length limit of a retry's cause, in characters.
+const CAUSE_CHARS: usize = 200;
 
 /// Receives a completion while it runs. The methods must not block.
 pub trait Sink: Send {
-    /// Receives a piece of the answer. Blocks are numbered from 0; each is started once and ended once.
+    /// Receives a piece of the answer. Blocks are numbered from 0; each one is started and ended exactly once.
     fn event(&mut self, event: StreamEvent);
 
-    /// Called when the provider refused an attempt because of a rate limit or an overload, before the call that
-    /// announces the next attempt, and also if none follows.
+    /// Called when an attempt failed because of a rate limit or an overload, whether or not it is retried. If it is,
+    /// the retry is announced after this call.
     fn overloaded(&mut self) {}
 
-    /// Called when an attempt failed in a way that cannot have cost anything: the provider was not reached, or responded with an
-    /// error. The call that reports a retry, if any, comes after this one.
-    fn refused(&mut self) {}
+    /// Called when an attempt failed and cannot have cost anything: the provider was not reached, or responded with an
+    /// error. If the attempt is retried, the retry is announced after this call.
+    fn failed_free(&mut self) {}
 
-    /// Called when an attempt failed before any block began, and another one follows after a wait. Earlier events of the failed
-    /// attempt are void; only the tokens of its last [`StreamEvent::Usage`] were used.
+    /// Announces a retry of an attempt that failed before any block began. Discard its events, except that the tokens
+    /// of its last [`StreamEvent::Usage`] were used.
     fn retrying(&mut self, retrying: &Retrying);
 
-    /// Called instead of [`Sink::retrying`] when the attempt had begun an answer. That beginning is discarded; the next
-    /// attempt begins with block 0.
+    /// Announces a retry of an attempt that failed in the middle of its answer. Discard what was received of the
+    /// answer; the retry begins with block 0.
     fn given_up(&mut self, retrying: &Retrying) {
         self.retrying(retrying);
     }
 
-    /// Called after the wait; the next attempt begins when the future ends.
+    /// Called after the wait. The retry begins when the future completes, so an implementation can hold it back.
     fn ready(&mut self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
 }
 
-/// Returns the retry of a failed attempt, for [`Sink::retrying`] and [`Sink::given_up`].
+/// Describes the retry after a failed attempt, for [`Sink::retrying`] and [`Sink::given_up`].
 pub(crate) fn retrying(provider: &Name, failure: &ExchangeError, next: NextAttempt) -> Retrying {
     let what = match failure.kind() {
         FailureKind::RateLimit => "Rate limit exceeded",
@@ -60,21 +60,21 @@ pub(crate) fn retrying(provider: &Name, failure: &ExchangeError, next: NextAttem
     }
 }
 
-/// Returns the error reported by the provider or the system, in a few words. A failed connection yields the system's
-/// error without the address and the number: `connection refused`.
+/// Returns the cause of a failure in a few words. For a failed connection, only the operating system's error remains,
+/// without its number, such as `connection refused`: it is taken to be whatever follows the last `: `.
 fn cause(failure: &ExchangeError) -> String {
     let ExchangeError::Failed { kind, message, .. } = failure else {
-        return text::excerpt(&failure.to_string(), CAUSE);
+        return text::excerpt(&failure.to_string(), CAUSE_CHARS);
     };
     let message = text::clean_line(message);
     if *kind != FailureKind::Network {
-        return text::excerpt(&message, CAUSE);
+        return text::excerpt(&message, CAUSE_CHARS);
     }
     let cause = message.rsplit(": ").next().unwrap_or_default();
     let cause = cause.split(" (os error").next().unwrap_or_default();
     let mut characters = cause.chars();
     let first = characters.next().map(|first| first.to_lowercase().to_string()).unwrap_or_default();
-    text::excerpt(&format!("{first}{}", characters.as_str()), CAUSE)
+    text::excerpt(&format!("{first}{}", characters.as_str()), CAUSE_CHARS)
 }
 
 /// The end of a successful completion.
@@ -118,7 +118,7 @@ mod tests {
         ] {
             assert_eq!(cause(&failed(FailureKind::Network, message)), expected);
         }
-        let long = "x".repeat(CAUSE + 1);
-        assert_eq!(cause(&failed(FailureKind::Server, &long)).chars().count(), CAUSE + 1);
+        let long = "x".repeat(CAUSE_CHARS + 1);
+        assert_eq!(cause(&failed(FailureKind::Server, &long)).chars().count(), CAUSE_CHARS + 1);
     }
 }

@@ -219,7 +219,7 @@ impl Model for Trying {
                 let retrying = Retrying { provider, what, cause, wait_ms: 0, attempt: 1, of: 4 };
                 match attempt {
                     Attempt::Refused => {
-                        sink.refused();
+                        sink.failed_free();
                         sink.retrying(&retrying);
                     }
                     Attempt::Breaks(usage) => {

@@ -49,12 +49,8 @@ impl<'a> Attempt<'a> {
             self.check.flush(self.sink);
             let progress = Progress { has_begun: self.check.has_begun(), lost: self.flight.lost() };
             let failure = self.reporter().failure(stop, &progress);
-            let is_refused = self.flight.is_refused() && !progress.has_begun;
-            AttemptFailure {
-                is_unauthorized: self.flight.is_unauthorized() && !progress.has_begun,
-                is_refused,
-                ..failure
-            }
+            let is_free = self.flight.cost_nothing() && !progress.has_begun;
+            AttemptFailure { is_unauthorized: self.flight.is_unauthorized() && !progress.has_begun, is_free, ..failure }
         })
     }
 

@@ -59,9 +59,9 @@ impl<'a> InFlight<'a> {
         self.status == Some(401)
     }
 
-    /// Whether the provider cannot have worked on a request: none was sent, it could not be connected
-    /// to, or it answered with an error.
-    pub(super) fn is_refused(&self) -> bool {
+    /// Whether the provider cannot have charged for a request: none was sent, the connection failed, or the response
+    /// was an error.
+    pub(super) fn cost_nothing(&self) -> bool {
         let is_unreached = self.lost.as_ref().is_some_and(|lost| lost.kind == TransportKind::Connect);
         let is_error = self.status.is_some_and(|status| status >= 400);
         self.requests == 0 || (self.requests == 1 && (is_unreached || is_error))

@@ -22,12 +22,12 @@ pub(super) struct AttemptFailure {
     pub(super) hint: RetryHint,
     /// The kind of failure, if it may pass; `None` if no other attempt may follow.
     pub(super) setback: Option<Setback>,
-    /// Whether the provider had too much to do, or was asked too often. That is also known when an answer broke off.
+    /// Whether the provider was overloaded or reported a rate limit, possibly in the middle of an answer.
     pub(super) is_overload: bool,
     /// Whether the server rejected the key, with the status 401, before an answer began.
     pub(super) is_unauthorized: bool,
     /// Whether the provider cannot have charged for the attempt.
-    pub(super) is_refused: bool,
+    pub(super) is_free: bool,
 }
 
 /// How far an attempt got before it failed.
@@ -60,7 +60,7 @@ impl Reporter<'_> {
             setback: None,
             is_overload: false,
             is_unauthorized: false,
-            is_refused: false,
+            is_free: false,
         };
         match stop {
             AttemptStop::Adapter(failure) => self.provider_failure(failure, progress),
@@ -136,7 +136,7 @@ impl Reporter<'_> {
             code: code.map(|code| self.scrub.clean(code)),
             again_in: None,
         };
-        AttemptFailure { error, hint: retry, setback, is_overload, is_unauthorized: false, is_refused: false }
+        AttemptFailure { error, hint: retry, setback, is_overload, is_unauthorized: false, is_free: false }
     }
 
     /// Returns whether the advice about a failure of `kind` has the provider's key command.

@@ -283,7 +283,7 @@ impl Providers {
         sink: &mut dyn Sink,
     ) -> Result<Completed, CompleteError> {
         let prepared = self.prepare(choice).await;
-        let PreparedRoute { entry, route, facts, catalogue } = prepared.inspect_err(|_| sink.refused())?;
+        let PreparedRoute { entry, route, facts, catalogue } = prepared.inspect_err(|_| sink.failed_free())?;
         exchange::complete(&self.exchange, &route, request, sink).await.map_err(|error| {
             if error.kind() != FailureKind::NotFound {
                 return error.into();

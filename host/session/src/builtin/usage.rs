@@ -76,7 +76,7 @@ async fn usage(line: &LineContext) -> Result<Outcome, StoreError> {
 struct Cost {
     currency: String,
     amount: Decimal,
-    /// Whether long requests have other prices, which the sum does not know.
+    /// Whether long requests have other prices, which the sum ignores.
     is_estimate: bool,
 }
 
@@ -85,7 +85,7 @@ async fn cost(session: &Session, of: &ModelUsage) -> Option<Cost> {
     let provider = of.provider.parse().ok()?;
     let prices = session.host.providers.model(&provider, &of.model).await?.prices?;
     let is_estimate = !prices.tiers.is_empty();
-    Some(Cost { amount: prices.of(of.usage)?, currency: prices.currency, is_estimate })
+    Some(Cost { amount: prices.estimate(of.usage)?, currency: prices.currency, is_estimate })
 }
 
 /// Returns the sum of costs of one currency. If it lacks the cost of some tokens, `is_whole` is false.
