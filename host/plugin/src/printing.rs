@@ -1,15 +1,17 @@
-//! Finds `println!` in the sources of a Rust skill: on `wasm32-unknown-unknown` its output is discarded.
+//! Finds `println!` and similar macros in the sources of a Rust skill. On `wasm32-unknown-unknown` their output is
+//! silently discarded, and the first thing a new author tries is `println!`.
 
 use std::{fs, path::Path};
 
 /// Macros whose output is lost.
 const LOST: [&str; 5] = ["println!", "eprintln!", "print!", "eprint!", "dbg!"];
-/// The most files that are read.
+/// Maximum number of files to read.
 const FILES: usize = 500;
-/// The most bytes of a file that is read.
+/// Size limit of a file, in bytes. Larger files are skipped.
 const BYTES: u64 = 1 << 20;
 
-/// Returns a note for the first such macro in `src`, or `None`. This is a text search, so a macro in a comment behind code is reported, too.
+/// Returns a note about the first macro in `src` whose output is lost, or `None`. This is a plain text search: it
+/// ignores comment lines, but not a comment at the end of a line of code.
 pub(crate) fn lost_output(folder: &Path) -> Option<String> {
     let mut folders = vec![folder.join("src")];
     let mut read = 0;
@@ -37,7 +39,8 @@ pub(crate) fn lost_output(folder: &Path) -> Option<String> {
     None
 }
 
-/// Returns the line and name of the first macro before the tests of a file.
+/// Returns the line number and name of the first macro. Searches only up to the first `#[cfg(test)]`, because tests run
+/// natively and may print.
 fn first(source: &str) -> Option<(usize, &'static str)> {
     let code = source.split("#[cfg(test)]").next().unwrap_or_default();
     code.lines().enumerate().find_map(|(index, line)| {

@@ -20,27 +20,29 @@ pub enum Capability {
     WorkspaceWrite,
     /// Deleting files below the workspace root.
     WorkspaceDelete,
-    /// Completions by the model of the agent that runs the tool.
+    /// Completions from the model of the calling agent.
     Inference,
-    /// Calls of other tools of the session.
+    /// Calls to the session's other tools.
     Tools,
     /// The real clock; otherwise time is virtual.
     Clock,
     /// Real randomness; otherwise a fixed sequence.
     Random,
-    /// A secret of the operator, which the host adds to requests.
+    /// An operator secret that the host adds to requests. The plugin never sees it.
     Credential(Name),
 }
 
-/// The hosts that an `http` capability covers. Names are lower case. A pattern without a port, and `*`, covers only the
-/// default port of the scheme (443 for https, 80 for http): permission for a host does not include every service on it.
+/// The hosts that an `http` capability covers. Names are lower case. A pattern without a port covers only the scheme's
+/// default port (443 for https, 80 for http), and so does `*`: access to a host doesn't mean access to every service on
+/// it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HostPattern {
     /// One host, on one port or on the scheme's default port.
     One(String, Option<u16>),
     /// Every host below a domain, but not the domain itself. Never an IP address.
     Below(String, Option<u16>),
-    /// Any public host, on the scheme's default port. `egress` decides by the resolved address whether a host is public.
+    /// Any public host, on the scheme's default port. Whether a host is public depends on its resolved address, so
+    /// `egress` checks that; [`HostPattern::covers`] returns true for any host.
     Any,
 }
 
@@ -48,22 +50,23 @@ impl HostPattern {
     /// Returns the pattern for exactly this host. `port` is `None` for the scheme's default port.
     ///
     /// `host` must be normalised as in the URL standard: lower case, ASCII, an IPv4 address as four decimal numbers.
-    /// Returns `None` for a host that no pattern can name: an IPv6 address, an empty label, a dot at the end.
+    /// Returns `None` for a host that no pattern can name: an IPv6 address, or one with an empty label or a trailing
+    /// dot.
     pub fn exactly(host: &str, port: Option<u16>) -> Option<Self> {
         is_host(host).then(|| Self::One(host.to_owned(), port))
     }
 
     /// Returns whether the pattern covers a request to `host` on `port`. `host` is normalised as for
-    /// [`HostPattern::exactly`]; `default_port` tells whether `port` is the scheme's default.
-    pub fn covers(&self, host: &str, port: u16, default_port: bool) -> bool {
-        let on = |pattern: &Option<u16>| pattern.map_or(default_port, |pattern| pattern == port);
+    /// [`HostPattern::exactly`]; `is_default_port` is whether `port` is the scheme's default.
+    pub fn covers(&self, host: &str, port: u16, is_default_port: bool) -> bool {
+        let has_port = |allowed: &Option<u16>| allowed.map_or(is_default_port, |allowed| allowed == port);
         match self {
-            Self::One(one, pattern) => one == host && on(pattern),
-            Self::Below(domain, pattern) => {
+            Self::One(one, allowed) => one == host && has_port(allowed),
+            Self::Below(domain, allowed) => {
                 let below = host.strip_suffix(domain.as_str()).and_then(|host| host.strip_suffix('.'));
-                below.is_some_and(|label| !label.is_empty()) && host.parse::<Ipv4Addr>().is_err() && on(pattern)
+                below.is_some_and(|label| !label.is_empty()) && host.parse::<Ipv4Addr>().is_err() && has_port(allowed)
             }
-            Self::Any => default_port,
+            Self::Any => is_default_port,
         }
     }
 
@@ -82,8 +85,8 @@ impl HostPattern {
         }
     }
 
-    /// Sort key for patterns that cover the same request, the most specific first: a host, the longest domain,
-    /// `*`; with a port before without.
+    /// Returns a sort key that puts the most specific pattern first: a host, then domains from longest to shortest,
+    /// then `*`. Of two otherwise equal patterns, the pattern with a port comes first.
     pub(crate) fn breadth(&self) -> impl Ord + use<> {
         match self {
             Self::One(_, port) => (0, 0, port.is_none()),
@@ -95,7 +98,7 @@ impl HostPattern {
 }
 
 impl Capability {
-    /// Returns whether this allows everything that `other` allows.
+    /// Returns whether this capability allows everything that `other` does.
     pub fn includes(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Http(pattern), Self::Http(other)) => pattern.includes(other),
@@ -103,7 +106,7 @@ impl Capability {
         }
     }
 
-    /// Returns whether this is about changing files of the workspace.
+    /// Returns whether this capability lets a skill change workspace files.
     pub fn changes_workspace(&self) -> bool {
         matches!(self, Self::WorkspaceWrite | Self::WorkspaceDelete)
     }
@@ -123,7 +126,7 @@ impl Capability {
     }
 }
 
-/// A text that is not a capability.
+/// The string that could not be parsed as a capability.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "unknown capability '{}'; use kv, http:HOST[:PORT], http:*.HOST, http:*, workspace-read, workspace-write, \
@@ -162,8 +165,7 @@ fn parse_host(written: &str) -> Option<HostPattern> {
         return Some(HostPattern::Any);
     }
     let (host, port) = match written.rsplit_once(':') {
-        // Only digits without leading zeros, which gives each port one spelling; `u16`
-        // would also accept a sign and zeros.
+        // Each port must have one spelling, but `u16` would also parse `+1` and `080`.
         Some((host, port)) if port.bytes().all(|b| b.is_ascii_digit()) && !port.starts_with('0') => {
             (host, Some(port.parse().ok()?))
         }
@@ -171,7 +173,9 @@ fn parse_host(written: &str) -> Option<HostPattern> {
         None => (written, None),
     };
     match host.strip_prefix("*.") {
-        Some(domain) => (is_host(domain) && !is_number(domain)).then(|| HostPattern::Below(domain.to_owned(), port)),
+        Some(domain) => {
+            (is_host(domain) && !ends_in_number(domain)).then(|| HostPattern::Below(domain.to_owned(), port))
+        }
         None => HostPattern::exactly(host, port),
     }
 }
@@ -185,12 +189,13 @@ fn is_host(host: &str) -> bool {
             && label.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'_'))
     };
     let named = host.len() <= 253 && host.split('.').all(label);
-    // A name that ends with a number must be an IPv4 address in its normal form.
-    named && (!is_number(host) || host.parse::<Ipv4Addr>().is_ok())
+    // URL parsers treat a host whose last label is a number as an IPv4 address, so it must be one, in normal form.
+    named && (!ends_in_number(host) || host.parse::<Ipv4Addr>().is_ok())
 }
 
-/// Returns whether the URL standard parses `host` as an IPv4 address, valid or not: it decides by the last label.
-fn is_number(host: &str) -> bool {
+/// Returns whether URL parsers treat `host` as an IPv4 address, valid or not. The URL standard looks only at the last
+/// label.
+fn ends_in_number(host: &str) -> bool {
     let last = host.rsplit('.').next().unwrap_or(host);
     last.bytes().all(|b| b.is_ascii_digit())
         || last.strip_prefix("0x").is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()))
@@ -285,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_are_not_capabilities() {
+    fn other_strings_are_not_capabilities() {
         for text in [
             "",
             "KV",
@@ -353,7 +358,7 @@ mod tests {
             let Ok(Capability::Http(parsed)) = format!("http:{pattern}").parse() else { panic!("{pattern}") };
             assert_eq!(parsed.covers(host, port, own), covered, "{pattern} and {host}:{port}");
         }
-        // No text parses to this pattern; it would not cover an address anyway.
+        // No string parses to this pattern. Even if one did, it would not cover an address.
         assert!(!HostPattern::Below("0.0.1".to_owned(), None).covers("127.0.0.1", 443, true));
     }
 

@@ -374,29 +374,30 @@ impl Permits {
     /// Returns the pattern that allows a request to `host` on `port`: of the most specific one in the manifest that covers the request
     /// and that a grant covers, and of the most specific such grant, the broader one. Broader patterns reach public hosts only.
     ///
-    /// `host` must be normalised as in the URL standard; `default_port` tells whether `port` is the scheme's default.
+    /// `host` must be normalised as in the URL standard; `is_default_port` is whether `port` is the scheme's default.
     ///
     /// # Errors
     /// The [`Denial`] of the most specific pattern in the manifest that covers the request; without one,
     /// [`Denial::NotAsked`] with the capability that would be sufficient.
-    pub fn check_http(&self, host: &str, port: u16, default_port: bool) -> Result<HostPattern, Denial> {
+    pub fn check_http(&self, host: &str, port: u16, is_default_port: bool) -> Result<HostPattern, Denial> {
+        let fits = |pattern: &HostPattern| pattern.covers(host, port, is_default_port);
         let mut covering: Vec<(&Capability, &HostPattern)> = self
             .asked
             .iter()
             .filter_map(|capability| match capability {
-                Capability::Http(pattern) if pattern.covers(host, port, default_port) => Some((capability, pattern)),
+                Capability::Http(pattern) if fits(pattern) => Some((capability, pattern)),
                 _ => None,
             })
             .collect();
         covering.sort_by_key(|(_, pattern)| pattern.breadth());
         let mut denial = None;
         for (capability, pattern) in covering {
-            let covers = |granted: &Capability| matches!(granted, Capability::Http(granted) if granted.covers(host, port, default_port));
+            let covers = |granted: &Capability| matches!(granted, Capability::Http(granted) if fits(granted));
             match self.granted(capability, self.standing_of(covers)) {
                 Ok(()) => {
                     let valid = self.grants.iter().filter(|grant| grant.standing == Standing::Holds);
                     let covering = valid.filter_map(|grant| match &grant.capability {
-                        Capability::Http(granted) if granted.covers(host, port, default_port) => Some(granted),
+                        Capability::Http(granted) if fits(granted) => Some(granted),
                         _ => None,
                     });
                     let narrowest = covering.min_by_key(|granted| granted.breadth()).unwrap_or(pattern);
@@ -406,7 +407,7 @@ impl Permits {
             }
         }
         Err(denial.unwrap_or_else(|| {
-            let port = (!default_port).then_some(port);
+            let port = (!is_default_port).then_some(port);
             self.not_asked(Capability::Http(HostPattern::One(host.to_owned(), port)))
         }))
     }

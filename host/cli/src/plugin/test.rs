@@ -66,7 +66,7 @@ async fn tested(test: &PluginTest) -> Result<TestReport, NotCalled> {
     let written = match folder {
         Ok(folder) => Some((files(&folder, filter, |file| folder.cases(file), matches)?, folder)),
         // Without cases, each tool is called once with an input that its schema allows.
-        Err(FixtureError::None(_)) if test.conformance => None,
+        Err(FixtureError::NoFixtures(_)) if test.conformance => None,
         Err(error) => return Err(error.into()),
     };
     let style = if test.json { Style::Silent } else { Style::of_standard_error() };

@@ -43,7 +43,7 @@ pub(super) async fn test(
         |case: &AnswerCase| filter.is_none_or(|text| case.name().contains(text) || case.model().contains(text));
     let written = match folder {
         Ok(folder) => Some((files(&folder, filter, |file| folder.answers(file), matches)?, folder)),
-        Err(FixtureError::None(_)) if test.conformance => None,
+        Err(FixtureError::NoFixtures(_)) if test.conformance => None,
         Err(error) => return Err(error.into()),
     };
     let adapter = TestedAdapter::open(component).await?;
