@@ -1,4 +1,4 @@
-//! The server: its URL, and one WebSocket to it.
+//! The remote server: checks its URL and token, and opens a WebSocket to it.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,44 +17,46 @@ use url::{Host, Url};
 
 use crate::BridgeError;
 
-/// Limit of a message in bytes, and of a frame: the same as the server's.
+/// Size limit of a message and of a frame, in bytes. Must equal the server's.
 pub(crate) const MESSAGE_BYTES: usize = 64 << 20;
-/// How long a connection may take until the server has accepted it.
-const CONNECTING: Duration = Duration::from_secs(20);
+/// How long connecting may take, including TLS and the WebSocket handshake.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 
 pub(crate) type Socket = WebSocketStream<Box<dyn ServerStream>>;
 
 pub(crate) trait ServerStream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> ServerStream for S {}
 
-/// Where the server is, and what opens it.
+/// The URL of a server, and the token that authorises this client.
 pub struct RemoteServer {
     url: Url,
     authorization: HeaderValue,
 }
 
-/// Why there is no connection.
+/// Why a connection could not be established.
 pub(crate) enum NoConnection {
-    /// It may work later.
+    /// A temporary problem: try again later.
     Later(String),
-    /// It will not work without a change by the user.
+    /// The user has to change something first.
     Never(BridgeError),
 }
 
 impl RemoteServer {
-    /// Reads the URL of a server: `wss`, or `ws` on this machine. `https` and `http` mean the same. Without a path it is `/acp`.
+    /// Parses the URL of a server. The scheme is `wss`, or `ws` for a server on this machine; `https` and `http` are
+    /// accepted as aliases. The default path is `/acp`.
     ///
     /// # Errors
-    /// The URL cannot be used, or the token is not one.
+    /// The URL is invalid or would send the token in the clear, or the token has characters that no header can contain.
     pub fn new(url: &str, token: &str) -> Result<Self, BridgeError> {
         let wrong = |why: &'static str| BridgeError::Url { url: patchbay_core::text::excerpt(url, 200), why };
+        // `https` becomes `wss`, too.
         let url = url.replacen("http", "ws", usize::from(url.starts_with("http")));
         let mut url = Url::parse(&url).map_err(|_| wrong("write it as wss://HOST/acp"))?;
         let is_local = match url.host() {
             Some(Host::Domain(name)) => name == "localhost",
             Some(Host::Ipv4(address)) => address.is_loopback(),
             Some(Host::Ipv6(address)) => address.is_loopback(),
-            None => return Err(wrong("it has no host")),
+            None => return Err(wrong("the host is missing")),
         };
         match url.scheme() {
             "wss" => {}
@@ -74,22 +76,22 @@ impl RemoteServer {
         Ok(Self { url, authorization })
     }
 
-    /// Returns the URL, which has no secret.
+    /// Returns the URL for logs and errors. It never contains a secret.
     pub(crate) fn url(&self) -> &str {
         self.url.as_str()
     }
 
     pub(crate) async fn connect(&self) -> Result<Socket, NoConnection> {
-        match timeout(CONNECTING, self.try_connect()).await {
+        match timeout(CONNECT_TIMEOUT, self.try_connect()).await {
             Ok(connected) => connected,
-            Err(_) => Err(NoConnection::Later(format!("no response within {} s", CONNECTING.as_secs()))),
+            Err(_) => Err(NoConnection::Later(format!("no response within {} s", CONNECT_TIMEOUT.as_secs()))),
         }
     }
 
     async fn try_connect(&self) -> Result<Socket, NoConnection> {
         let later = |error: std::io::Error| NoConnection::Later(error.to_string());
         let host = self.url.host_str().unwrap_or_default();
-        // An IPv6 address has brackets in a URL.
+        // URLs put IPv6 addresses in brackets; the resolver and TLS don't accept them.
         let name = host.trim_start_matches('[').trim_end_matches(']');
         let port = self.url.port_or_known_default().unwrap_or(443);
         let tcp = TcpStream::connect((name, port)).await.map_err(later)?;
@@ -111,17 +113,18 @@ impl RemoteServer {
             }
             _ => Box::new(tcp),
         };
-        let mut request = self.url.as_str().into_client_request().map_err(refused)?;
+        let mut request = self.url.as_str().into_client_request().map_err(handshake_error)?;
         request.headers_mut().insert(header::AUTHORIZATION, self.authorization.clone());
         let limits = WebSocketConfig::default()
             .max_message_size(Some(MESSAGE_BYTES))
             .max_frame_size(Some(MESSAGE_BYTES))
             .write_buffer_size(0);
-        client_async_with_config(request, stream, Some(limits)).await.map(|(socket, _)| socket).map_err(refused)
+        client_async_with_config(request, stream, Some(limits)).await.map(|(socket, _)| socket).map_err(handshake_error)
     }
 }
 
-fn refused(error: tungstenite::Error) -> NoConnection {
+/// Sorts the error of a WebSocket handshake into temporary and permanent ones.
+fn handshake_error(error: tungstenite::Error) -> NoConnection {
     let tungstenite::Error::Http(response) = &error else { return NoConnection::Later(error.to_string()) };
     match response.status() {
         StatusCode::UNAUTHORIZED => NoConnection::Never(BridgeError::TokenRefused),

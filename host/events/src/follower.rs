@@ -1,58 +1,62 @@
-//! Which text of the answers of one agent a front has shown. Pieces of an answer may be late, come twice or be lost, an attempt may
-//! break off, and the user may look at another agent; the row of an answer always has the whole text. Pure: a front passes
-//! every event of its subscription, and shows what [`AnswerFollower::follow`] returns.
+//! Tracks how much of an agent's answers a front has already shown.
+//!
+//! Live pieces of an answer can be late, duplicated or lost, an attempt can break off, and the user can switch to
+//! another agent. The stored row of an answer always has the whole text. A front passes every event of its subscription
+//! to [`AnswerFollower::follow`] and shows the result. No I/O happens here.
 
 use std::collections::HashMap;
 
 use patchbay_core::{AgentId, DeltaKind, DeltaPosition, Event, EventKind, MessageKind, Retrying};
 
-/// Follows the answers of the agent in view. Between two moves of the view, each byte of an answer's text is returned
-/// exactly once, in order; text of an attempt that broke off is followed by a [`BrokeOff`]. Thinking is not part of a
-/// row: pieces of it that are lost stay lost.
+/// Follows the answers of the agent in view. Until the view moves, each byte of an answer's text is returned exactly
+/// once and in order. If an attempt breaks off, its text is followed by a [`BrokeOff`]. Rows don't contain thinking, so
+/// lost pieces of thinking stay lost.
 #[derive(Debug)]
 pub struct AnswerFollower {
     view: AgentId,
-    /// For each agent, the number of the row up to which its answers are complete. Pieces with a lower number are late.
+    /// For each agent, the number of the last processed row of an answer. Pieces with a lower number are late.
     complete: HashMap<AgentId, u64>,
-    /// The answer of the agent in view that is being received.
+    /// The answer that the agent in view is writing; `None` between answers.
     answer: Option<FollowedAnswer>,
 }
 
 /// One attempt at an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AnswerAttempt {
-    /// The turn: the number of its first row.
+    /// The number of the turn's first row, which identifies the turn.
     pub turn: u64,
     /// The answer's index in the turn, from 0.
     pub answer: u32,
-    /// Number of attempts that were given up before this one.
+    /// Number of attempts at this answer that broke off before this one. An attempt that broke off is never resumed: it
+    /// is given up.
     pub given_up: u32,
 }
 
-/// How much of an answer was returned.
+/// How much of an answer a follower has returned. Another follower can resume from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AnswerReceived {
-    /// The attempt that it belongs to.
+    /// The attempt that was being received.
     pub attempt: AnswerAttempt,
-    /// Bytes of its text.
+    /// Number of returned bytes of the answer's text.
     pub text: usize,
-    /// The block of thinking that came last, and how many of its bytes; `None` before the first.
+    /// Index of the last block of thinking, and the number of its bytes that were returned; `None` before the first
+    /// block.
     pub thinking: Option<(u32, u64)>,
 }
 
-/// The additions of an event to the answer of the agent in view.
+/// What an event adds to the answer of the agent in view.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Followed<'a> {
     /// An earlier attempt broke off. Reported before `piece`.
     pub broke_off: Option<BrokeOff<'a>>,
-    /// New text of the same attempt, after the text returned before.
+    /// New text, to be shown after `broke_off` and after all text returned before.
     pub piece: Option<AnswerText<'a>>,
 }
 
 /// New text of an answer, for a front to show.
 #[derive(Debug, PartialEq, Eq)]
 pub struct AnswerText<'a> {
-    /// The attempt it belongs to, or `None` if this is the whole answer and no piece of it was received before.
+    /// The attempt that the text belongs to; `None` if this is a whole answer of which no piece was received live.
     pub attempt: Option<AnswerAttempt>,
     /// Whether this is text or thinking.
     pub block: DeltaKind,
@@ -60,27 +64,29 @@ pub struct AnswerText<'a> {
     pub text: &'a str,
 }
 
-/// An attempt that broke off. Its text, if any was returned, is not part of the answer.
+/// An attempt that broke off, either because the request failed and is retried, or because the process died. Unless
+/// `kept` says otherwise, none of its text is part of the answer.
 #[derive(Debug, PartialEq, Eq)]
 pub struct BrokeOff<'a> {
-    /// Whether text of it was returned.
+    /// Whether text of the attempt was returned before.
     pub was_shown: bool,
-    /// The request that follows; `None` if the event of the failure was lost. Then `was_shown` is true.
+    /// The retry of the request; `None` if the process died or the event that announced the retry was lost. In both
+    /// cases `was_shown` is true.
     pub retry: Option<&'a Retrying>,
-    /// The bytes of the returned text that are the answer, if the process ended before it had stored the rest; `None` if none of
-    /// it is.
+    /// If the process died during the answer, how many bytes of the returned text were stored and remain the answer,
+    /// which can be 0. `None` if the attempt was replaced by another one.
     pub kept: Option<usize>,
 }
 
 impl BrokeOff<'_> {
-    /// Returns the line for a user whose front cannot take back text that it has printed.
+    /// Returns the line to print in a front that cannot remove printed text.
     pub fn line(&self) -> String {
         match (self.retry, self.kept) {
             (Some(retry), _) => retry.broke_off(self.was_shown),
-            (None, Some(0)) => "The server stopped during this answer, and nothing of it was stored.".to_owned(),
-            (None, Some(_)) => "The server stopped during this answer, and its last words were not stored.".to_owned(),
+            (None, Some(0)) => "The server stopped during this answer; none of it was saved.".to_owned(),
+            (None, Some(_)) => "The server stopped during this answer; the end of it was not saved.".to_owned(),
             (None, None) => {
-                "The answer broke off and was asked for again. What was printed of it is given up.".to_owned()
+                "The answer broke off and was requested again. Ignore the part that is already printed.".to_owned()
             }
         }
     }
@@ -90,13 +96,13 @@ impl BrokeOff<'_> {
 #[derive(Debug)]
 struct FollowedAnswer {
     attempt: AnswerAttempt,
-    /// Bytes of text that another follower had returned.
+    /// Number of bytes of text that an earlier follower had returned, if this one resumed.
     before: usize,
-    /// The text that was returned after them.
+    /// The text that this follower has returned, from `before` on.
     text: String,
-    /// Whether a piece of the text is missing. Then the rest comes with the row.
+    /// Whether a piece of the text was lost. No more pieces are returned then; the rest is returned with the row.
     has_gap: bool,
-    /// The block of thinking of the last piece, and the byte at which it goes on.
+    /// Index of the last block of thinking, and the offset of its next byte.
     thinking: Option<(u32, u64)>,
 }
 
@@ -105,7 +111,7 @@ impl FollowedAnswer {
         Self { attempt, before: 0, text: String::new(), has_gap: false, thinking: None }
     }
 
-    /// Returns the number of bytes of text that were returned.
+    /// Returns the offset of the next byte of text to return.
     fn end(&self) -> usize {
         self.before.saturating_add(self.text.len())
     }
@@ -116,7 +122,7 @@ impl FollowedAnswer {
 }
 
 impl AnswerFollower {
-    /// Begins with `view` in view, before anything of it was shown.
+    /// Creates a follower for the agent `view`, of which nothing was shown yet.
     pub fn new(view: AgentId) -> Self {
         Self { view, complete: HashMap::new(), answer: None }
     }
@@ -126,7 +132,8 @@ impl AnswerFollower {
         self.view
     }
 
-    /// Moves the view, and returns whether it was elsewhere. An answer that has already begun is returned with its row.
+    /// Moves the view to another agent. Returns false if it was there already. If the agent is in the middle of an
+    /// answer, that answer is returned as a whole with its row; to show it earlier, use [`AnswerFollower::join`].
     pub fn look_at(&mut self, view: AgentId) -> bool {
         let has_moved = self.view != view;
         if has_moved {
@@ -135,8 +142,8 @@ impl AnswerFollower {
         has_moved
     }
 
-    /// Moves the view to an agent whose rows up to number `seq` were shown, with the text received so far of
-    /// the answer that it is writing.
+    /// Moves the view to an agent whose rows were shown up to the number `seq`. `answer` is the answer that the agent
+    /// is writing, with the text that was shown of it.
     pub fn join(&mut self, view: AgentId, seq: u64, answer: Option<(AnswerAttempt, &str)>) {
         self.view = view;
         let complete = self.complete.entry(view).or_default();
@@ -145,19 +152,20 @@ impl AnswerFollower {
             answer.map(|(attempt, text)| FollowedAnswer { text: text.to_owned(), ..FollowedAnswer::new(attempt) });
     }
 
-    /// Continues the answer of the agent in view where another follower stopped.
+    /// Resumes the current answer where another follower stopped, from the result of its [`AnswerFollower::received`].
     pub fn resume(&mut self, received: AnswerReceived) {
         let AnswerReceived { attempt, text: before, thinking } = received;
         self.answer = Some(FollowedAnswer { before, thinking, ..FollowedAnswer::new(attempt) });
     }
 
-    /// Returns how much of the answer was returned that the agent in view is writing.
+    /// Returns how much of the current answer was returned; `None` between answers.
     pub fn received(&self) -> Option<AnswerReceived> {
         let answer = self.answer.as_ref()?;
         Some(AnswerReceived { attempt: answer.attempt, text: answer.end(), thinking: answer.thinking })
     }
 
-    /// Processes an event of the session, of any agent. The caller handles [`EventKind::ViewMoved`].
+    /// Processes an event of any agent of the session. For [`EventKind::ViewMoved`], which is ignored here, call
+    /// [`AnswerFollower::look_at`] or [`AnswerFollower::join`].
     pub fn follow<'a>(&mut self, event: &'a Event) -> Followed<'a> {
         let Event { agent, seq, kind, .. } = event;
         match kind {
@@ -170,7 +178,7 @@ impl AnswerFollower {
                 self.given_up(AnswerAttempt { turn: *turn, answer: *answer, given_up: *given_up }, retry)
             }
             EventKind::Message { kind: MessageKind::User | MessageKind::Skill, .. } => self.idle(),
-            // An answer without a row failed with its turn.
+            // An answer that still has no row never gets one: its turn failed.
             EventKind::TurnBegan { .. } | EventKind::TurnEnded { .. } => {
                 self.answer = None;
                 Followed::default()
@@ -179,16 +187,17 @@ impl AnswerFollower {
         }
     }
 
-    /// Notes that no answer is being written. One without a row is lost.
+    /// Ends the current answer, because the agent is not writing. If text was shown and no row followed, the process
+    /// died before it stored the answer; returns a [`BrokeOff`] that keeps nothing.
     pub fn idle(&mut self) -> Followed<'static> {
         let lost = self.answer.take().filter(|answer| answer.end() > 0);
         Followed { broke_off: lost.map(|_| BrokeOff { was_shown: true, retry: None, kept: Some(0) }), piece: None }
     }
 
-    /// Processes a piece of an answer of the agent in view. It may overlap with text that was returned.
+    /// Processes a piece of an answer of the agent in view. The piece may overlap with text that was returned before.
     pub fn delta<'a>(&mut self, block: DeltaKind, text: &'a str, at: DeltaPosition) -> Followed<'a> {
         let attempt = AnswerAttempt { turn: at.turn, answer: at.answer, given_up: at.given_up };
-        let Some((answer, broke_off)) = self.reach(attempt) else { return Followed::default() };
+        let Some((answer, broke_off)) = self.advance_to(attempt) else { return Followed::default() };
         let new = match block {
             DeltaKind::Text => {
                 let (offset, end) = (usize::try_from(at.offset).unwrap_or(usize::MAX), answer.end());
@@ -215,17 +224,18 @@ impl AnswerFollower {
     }
 
     fn given_up<'a>(&mut self, attempt: AnswerAttempt, retry: &'a Retrying) -> Followed<'a> {
+        // A piece of the new attempt may arrive before the event, and has then already reported the end of the old one.
         let known = self.answer.as_ref().map(|answer| (answer.key(), answer.attempt.given_up));
         if known == Some(((attempt.turn, attempt.answer), attempt.given_up)) {
             return Followed::default();
         }
-        let Some((_, was_shown)) = self.reach(attempt) else { return Followed::default() };
+        let Some((_, was_shown)) = self.advance_to(attempt) else { return Followed::default() };
         Followed { broke_off: Some(BrokeOff { was_shown, retry: Some(retry), kept: None }), piece: None }
     }
 
-    /// Returns the state of `attempt`, and whether text of an earlier attempt at the same answer was shown; `None` if a later
-    /// attempt or answer has already begun.
-    fn reach(&mut self, attempt: AnswerAttempt) -> Option<(&mut FollowedAnswer, bool)> {
+    /// Makes `attempt` the current one unless it already is. Returns its state, and whether text of an earlier attempt
+    /// at the same answer was shown. Returns `None` if a later attempt or answer has already begun.
+    fn advance_to(&mut self, attempt: AnswerAttempt) -> Option<(&mut FollowedAnswer, bool)> {
         let known = self.answer.take();
         let new = || FollowedAnswer::new(attempt);
         let (answer, broke_off, is_late) = match known {
@@ -246,6 +256,9 @@ impl AnswerFollower {
         (!is_late).then_some((answer, broke_off))
     }
 
+    /// Processes the row of an answer, which ends it. Returns the text that was not returned before. If the shown text
+    /// is not the beginning of the row, reports that it broke off and returns the whole row, unless the process died
+    /// and stored less than was shown.
     fn row<'a>(&mut self, agent: AgentId, seq: u64, content: &'a str, kind: &EventKind) -> Followed<'a> {
         let complete = self.complete.entry(agent).or_default();
         if seq <= *complete {

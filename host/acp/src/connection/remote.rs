@@ -61,7 +61,7 @@ impl Connection {
     pub(super) fn check_lines(&self) -> Result<(), RpcError> {
         match &self.remote {
             Some(remote) if !remote.identity.may.lines => {
-                let message = "the token of this client lacks the right to send lines or to change sessions.";
+                let message = "this client's token lacks the right to send lines or change sessions.";
                 Err(RpcError::of_host(Code::Denied, message))
             }
             _ => Ok(()),

@@ -54,8 +54,8 @@ pub(crate) struct SessionTask {
     options: SentOptions,
     /// The plan that the client has.
     plan: Vec<Task>,
-    /// Number of options that are being set.
-    setting: usize,
+    /// Number of requests to set an option that are not answered yet.
+    options_in_progress: usize,
     prompts: VecDeque<OpenPrompt>,
     side_tasks: JoinSet<SideTaskEnd>,
     seat: Seat,
@@ -137,7 +137,7 @@ impl SessionTask {
             commands: SentCommands::default(),
             options: SentOptions::default(),
             plan: Vec::new(),
-            setting: 0,
+            options_in_progress: 0,
             prompts: VecDeque::new(),
             side_tasks: JoinSet::new(),
             seat,
@@ -350,7 +350,7 @@ impl SessionTask {
 
     async fn side_task_ended(&mut self, end: Result<SideTaskEnd, JoinError>) {
         match end {
-            Ok(SideTaskEnd::OptionSet(responder, set)) => self.option_set(responder, set).await,
+            Ok(SideTaskEnd::OptionSet(responder, set)) => self.answer_set_option(responder, set).await,
             Ok(SideTaskEnd::GivenUp(line)) => self.give_up(line).await,
             // The list of open questions tells the rest.
             Ok(SideTaskEnd::Asked) => {}

@@ -1,22 +1,23 @@
-//! A terminal for tests that wraps its text again when it is resized, as most terminals do. It knows only the sequences
-//! that the live area writes, and panics at others.
+//! A terminal emulator for tests. Like most terminals, it rewraps its text when it is resized. It supports only the
+//! escape sequences that the live area writes, and panics on any other.
 
 use unicode_width::UnicodeWidthChar as _;
 
 /// The contents of the terminal with its scrollback.
 pub(crate) struct FakeTerminal {
     rows: Vec<FakeRow>,
-    /// Height of the window, which shows the last rows.
+    /// Height of the window, in rows. The window shows the end of `rows`; the rest is scrollback.
     height: usize,
+    /// Width of the window, in columns.
     columns: usize,
-    /// Row and column of the cursor in `rows`.
+    /// Row and column of the cursor. The row is an index into `rows`, not into the window.
     cursor: (usize, usize),
 }
 
 #[derive(Clone, Default)]
 struct FakeRow {
     text: Vec<char>,
-    /// Whether the row ends only because the window is too narrow.
+    /// Whether the line continues in the next row.
     wraps: bool,
 }
 
@@ -29,7 +30,7 @@ impl FakeTerminal {
         Self { rows: vec![FakeRow::default()], height, columns, cursor: (0, 0) }
     }
 
-    /// Returns all lines, wrapped rows joined, without blanks at their ends and without empty lines at the end.
+    /// Returns all lines: wrapped rows are joined, and trailing blanks and trailing empty lines are dropped.
     pub(crate) fn text(&self) -> Vec<String> {
         let mut lines = vec![String::new()];
         for row in &self.rows {
@@ -45,9 +46,9 @@ impl FakeTerminal {
         lines
     }
 
-    /// Wraps all lines for a window of `columns`.
+    /// Changes the width of the window and rewraps all lines.
     pub(crate) fn resize(&mut self, columns: usize) {
-        // The cursor stays behind the same number of columns of the same line.
+        // The cursor keeps its line and its offset in that line, counted in columns.
         let (row, column) = self.cursor;
         let first = (0..row).rev().take_while(|index| self.rows[*index].wraps).last().unwrap_or(row);
         let line = (0..first).filter(|index| !self.rows[*index].wraps).count();
@@ -59,6 +60,7 @@ impl FakeTerminal {
                 joined.push(Vec::new());
             }
         }
+        // The last row ended its line, so the loop has begun one line too many.
         joined.pop();
         self.columns = columns;
         self.rows.clear();
@@ -101,6 +103,7 @@ impl FakeTerminal {
         }
     }
 
+    /// Runs the sequence `CSI parameter command`. Colours and synchronised updates (`?2026`) have no effect here.
     fn control(&mut self, parameter: &str, command: char) {
         let count = || parameter.parse::<usize>().unwrap();
         let (row, column) = self.cursor;
@@ -121,6 +124,7 @@ impl FakeTerminal {
         }
     }
 
+    /// Erases a row from `column` on. If that is the whole row, the line above no longer continues in it.
     fn truncate(&mut self, row: usize, column: usize) {
         if let Some(above) = row.checked_sub(1).filter(|_| column == 0) {
             self.rows[above].wraps = false;
@@ -140,24 +144,24 @@ impl FakeTerminal {
     }
 
     fn put(&mut self, character: char) {
-        let wide = character.width().unwrap_or(0);
-        if self.cursor.1 + wide > self.columns {
+        let columns = character.width().unwrap_or(0);
+        if self.cursor.1 + columns > self.columns {
             self.rows[self.cursor.0].wraps = true;
             self.down();
             self.cursor.1 = 0;
         }
         let (row, column) = self.cursor;
-        // Text at these columns is replaced.
+        // Overwrite the text in these columns, and any wide character that is only partly covered.
         let old = std::mem::take(&mut self.rows[row].text);
         let (mut before, mut at, mut after) = (Vec::new(), 0, Vec::new());
         for kept in old {
-            let columns = kept.width().unwrap_or(0);
-            if at + columns <= column {
+            let kept_columns = kept.width().unwrap_or(0);
+            if at + kept_columns <= column {
                 before.push(kept);
-            } else if at >= column + wide {
+            } else if at >= column + columns {
                 after.push(kept);
             }
-            at += columns;
+            at += kept_columns;
         }
         while width(&before) < column {
             before.push(' ');
@@ -165,6 +169,6 @@ impl FakeTerminal {
         before.push(character);
         before.extend(after);
         self.rows[row].text = before;
-        self.cursor.1 += wide;
+        self.cursor.1 += columns;
     }
 }

@@ -400,7 +400,7 @@ impl Transcript {
             self.end_at(now);
             match broke_off.retry {
                 Some(retry) => self.notice(&retry.broke_off(false)),
-                None => self.notice("The answer broke off and was asked for again."),
+                None => self.notice("The answer broke off and was requested again."),
             }
         }
         match piece {

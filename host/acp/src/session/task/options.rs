@@ -1,4 +1,4 @@
-//! Options that the client sets, and those that changed elsewhere.
+//! Session options: requests of the client to set one, and updates when one changed elsewhere.
 
 use std::panic::AssertUnwindSafe;
 
@@ -11,33 +11,35 @@ use super::{SessionTask, SideTaskEnd};
 use patchbay_jsonrpc::{Responder, RpcError};
 
 impl SessionTask {
-    /// Sets an option on a separate task. Updates go on meanwhile.
+    /// Sets an option in a side task, because setting one can take seconds and updates must keep flowing. The request
+    /// is answered by [`SessionTask::answer_set_option`].
     pub(super) fn set_option(&mut self, responder: Responder, kind: OptionKind, value: String) {
         let needed = |identity: &ClientIdentity| match kind {
             OptionKind::Mode => identity.may.answers,
             OptionKind::Model | OptionKind::Thinking | OptionKind::Persona => identity.may.lines,
         };
         if self.seat.identity().is_some_and(|identity| !needed(identity)) {
-            let refused = Outcome::error(Code::Denied, "the token of this client lacks the right to set this option.");
-            self.setting += 1;
+            let refused = Outcome::error(Code::Denied, "this client's token lacks the right to set this option.");
+            self.options_in_progress += 1;
+            // Also as a side task, because this function cannot await.
             self.side_tasks.spawn(async move { SideTaskEnd::OptionSet(responder, Err(refused)) });
             return;
         }
         let session = std::sync::Arc::clone(&self.session);
-        self.setting += 1;
+        self.options_in_progress += 1;
         self.side_tasks.spawn(async move {
-            // A panic is an answer as well.
+            // Even after a panic, the request must be answered.
             let set = AssertUnwindSafe(session.set_option(kind, &value)).catch_unwind().await;
-            let panicked = |_| Err(Outcome::error(Code::Internal, "the option was not set: setting it panicked."));
+            let panicked = |_| Err(Outcome::error(Code::Internal, "setting the option panicked."));
             SideTaskEnd::OptionSet(responder, set.unwrap_or_else(panicked))
         });
     }
 
-    /// Answers with all options, or with the error.
-    pub(super) async fn option_set(&mut self, responder: Responder, set: Result<(), Outcome>) {
-        // The option's row comes before its answer.
+    /// Answers the request to set an option: with all options, or with the error.
+    pub(super) async fn answer_set_option(&mut self, responder: Responder, set: Result<(), Outcome>) {
+        // The client must see the row about the change before the response.
         self.drain().await;
-        self.setting = self.setting.saturating_sub(1);
+        self.options_in_progress = self.options_in_progress.saturating_sub(1);
         match set {
             Ok(()) => {
                 self.seat.tell_others("changed the session's options");
@@ -52,14 +54,14 @@ impl SessionTask {
         }
     }
 
-    /// Returns all options for an answer.
+    /// Returns all options, for a response, and remembers them as sent.
     pub(super) async fn all_options(&mut self) -> Value {
         self.options.answer(self.session.options().await)
     }
 
-    /// Sends the options if they changed. The answer to an option that is being set has them.
+    /// Sends the options if they changed. Does nothing while an option is being set: that response will contain them.
     pub(super) async fn send_options(&mut self) {
-        if self.setting > 0 {
+        if self.options_in_progress > 0 {
             return;
         }
         if let Some(update) = self.options.update(self.session.options().await) {

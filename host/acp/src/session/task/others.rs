@@ -100,7 +100,7 @@ impl SessionTask {
                     Some(prompt) if *kind == MessageKind::Skill => prompt.typed.is_none(),
                     Some(prompt) => prompt.typed.take().is_none(),
                     // While this client sets an option, a command is the option's.
-                    None => *kind != MessageKind::Command || self.setting == 0,
+                    None => *kind != MessageKind::Command || self.options_in_progress == 0,
                 }
             }
             MessageKind::Notice => self.prompts.is_empty() || data.is_some(),

@@ -385,6 +385,6 @@ fn attempt_whose_event_was_lost_is_marked() {
     for event in [piece_after(9, 0, 0, "Half of"), assistant_after(10, "All of it.")] {
         transcript.event(event, Instant::now());
     }
-    let lost = "The answer broke off and was asked for again.";
+    let lost = "The answer broke off and was requested again.";
     assert_eq!(printed(&mut transcript), ["Half of", lost, "All of it."]);
 }
