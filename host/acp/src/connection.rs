@@ -82,7 +82,7 @@ where
     });
     let ended = serve(&connection, input, &options.stopped).await;
     drop(connection);
-    // Turns that go on may still have the way to this client.
+    // Running turns may still hold a sender to this client.
     outbox.close();
     drop(outbox);
     let _ = tokio::time::timeout(FLUSHING, writing).await;

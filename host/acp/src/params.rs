@@ -191,7 +191,7 @@ impl Prompt {
     }
 }
 
-/// Limit in bytes of the key of a prompt.
+/// Length limit of a prompt's key, in bytes.
 const PROMPT_KEY: usize = 128;
 
 /// Parameters of `session/set_config_option`. All options are lists of texts.

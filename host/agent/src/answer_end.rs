@@ -6,13 +6,13 @@ use patchbay_core::{
     text,
 };
 
-/// Length limit in characters of a provider's stop reason.
+/// Length limit of the stop reason that a provider reports, in characters.
 pub(crate) const RAW_CHARS: usize = 80;
-/// Length limit in characters of a provider's explanation in a message.
+/// Length limit of a provider's explanation in a message, in characters.
 pub(crate) const WHY_CHARS: usize = 300;
 
-/// Answers in a row that are cut off in their calls. Each costs as many tokens as an answer may have, and a model that is cut off
-/// three times does not write a shorter call.
+/// After this many answers in a row that are cut off in the middle of a call, the turn ends. Each costs a full answer's
+/// tokens, and a model that was cut off three times won't write a shorter call.
 const CUT_OFF_ANSWERS: u32 = 3;
 
 /// The end of a complete answer.

@@ -1,4 +1,4 @@
-//! How much of a request the list of skills and the declarations of tools may take. `shown` applies it.
+//! Limits the share of a request that the skill list and the tool declarations may take. Used by `shown`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

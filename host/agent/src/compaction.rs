@@ -61,7 +61,7 @@ pub(crate) fn estimate_messages(conversation: &Conversation) -> u64 {
     tokens(&conversation.messages)
 }
 
-/// The most words that a model is asked for, whatever its window: several times as many as usual summaries have.
+/// The longest summary that is requested from a model, in words, whatever its window: several times the usual length.
 const SUMMARY_WORDS: u64 = 4_000;
 
 /// Returns the instruction to summarise for a model with a window of `window` tokens. `focus` names the subjects that

@@ -64,7 +64,7 @@ pub(crate) struct AttachmentSlot {
 /// The result of a call whose own result is missing, because the process died or the turn was cancelled.
 const NO_RESULT: &str = r#"{"tool_success":false,"error":"the call was interrupted, and its result is not known","error_code":"cancelled"}"#;
 
-/// Length limit in characters of tool names and call ids that every API accepts.
+/// Length limit of tool names and call ids that every API accepts, in characters.
 const NAME_CHARS: usize = 64;
 
 /// The first suffix of a repeated call id: `id`, `id_2`, `id_3`.
@@ -118,8 +118,8 @@ fn keeps(summary: &CompactionRecord, row: &Row) -> bool {
     summary.keep_from.is_some_and(|from| row.seq >= from) && (is_request || !summary.requests_only)
 }
 
-/// Returns the size of a row in the estimate of a conversation, as bytes of text. Only the data that is sent counts:
-/// the text of answers and results is for the user and may be many times as long.
+/// Returns the size of a row for the estimate of a conversation, in bytes: the size of the part that is sent to the
+/// model. Answers and results are sent from their data; their text is for the user and may be much longer.
 fn size(row: &Row) -> u64 {
     let files = Attachment::from_data(row.data.as_ref()).iter().map(tokens::bytes).sum::<u64>();
     let text = match (row.kind, &row.data) {

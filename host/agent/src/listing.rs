@@ -82,7 +82,7 @@ struct ListRoom {
 }
 
 impl ListRoom {
-    /// Takes up `bytes` for a skill of this rank. Returns false if they do not fit.
+    /// Reserves `bytes` for a skill of this rank. Returns false if they don't fit.
     fn take(&mut self, rank: ShownRank, bytes: usize) -> bool {
         let is_untrusted = rank == ShownRank::UntrustedWorkspace;
         if bytes > self.all || (is_untrusted && bytes > self.untrusted) {

@@ -1,6 +1,6 @@
-//! How many requests one provider receives at once. The share is halved when the provider reports a rate limit or an overload,
-//! and grows by one after each share of answers: additive increase, multiplicative decrease. `requests` keeps a share for
-//! each provider.
+//! Limits how many requests one provider receives at once. The share is halved when the provider reports a rate limit
+//! or an overload, and grows by one after each share of answers: additive increase, multiplicative decrease. `requests`
+//! keeps a share for each provider.
 
 /// A provider's share of the requests that a session may have under way.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,8 +1,9 @@
-//! The one way in which an agent sends a request to a model: it waits for a permit among the session's requests, reserves the most
-//! that each attempt can cost, and settles the cost afterwards. Turns, summaries, completions of skills and trials of models use it.
+//! Every request of an agent to a model is sent from here: turns, summaries, completions of skills and trials of
+//! models. A request waits for one of the session's permits, reserves the most that each attempt can cost, and settles
+//! the cost afterwards.
 //!
-//! The cost of an attempt is known if the answer is complete, or if the provider cannot have worked on it. Otherwise
-//! the whole reservation counts as spent: the provider charges for a stopped answer, and does not report it.
+//! The cost of an attempt is known if the answer is complete, or if the provider cannot have charged for it. Otherwise
+//! the whole reservation counts as spent, because providers charge for a stopped answer but don't report its tokens.
 
 use std::sync::{
     Arc,

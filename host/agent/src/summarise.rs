@@ -23,8 +23,8 @@ use crate::{
     turn::{Round, Turn},
 };
 
-/// The most refused requests for one summary. Each request has at most half as many tokens as the refused one before it, or lacks
-/// its images; so the last one has at most about a sixteenth of the first one.
+/// Maximum number of refused requests for one summary. Each request has at most half the tokens of the refused one
+/// before it, or leaves out its images, so the last one has about a sixteenth of the first one's tokens at most.
 const SUMMARY_REQUESTS: u32 = 6;
 
 /// The size of a conversation before and after a summary, in estimated tokens.

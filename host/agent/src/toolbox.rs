@@ -28,7 +28,8 @@ use crate::{
     use_skill::UseSkill,
 };
 
-/// Limit in bytes of a tool's text for the model, about thirty thousand tokens. Longer text is cut with a note.
+/// Length limit of a tool's text for the model, in bytes: about thirty thousand tokens. Longer text is cut, with a
+/// note.
 const RESULT_BYTES: usize = 128 << 10;
 
 pub(crate) struct Toolbox {

@@ -1,9 +1,9 @@
-//! Which tools a model is not sent, and how it learns their names. `shown` applies it.
+//! Decides which tools are not declared to a model, and how the model learns their names. Used by `shown`.
 //!
 //! The rule: a tool whose declaration has the annotation `deferred` is never declared, and neither are tools that do not fit into
 //! the budget. `find_tools` returns both, `call_tool` calls them, and the description of `find_tools` lists their names. The rule
 //! depends on nothing that happens in a conversation. In particular, a first child agent does not add the mail tools: tools come
-//! first in every provider's cached prefix, so one more declaration would make the whole conversation be paid again.
+//! first in every provider's cached prefix, so one more declaration would mean paying for the whole conversation again.
 
 use std::{collections::HashSet, sync::Arc};
 

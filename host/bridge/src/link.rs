@@ -19,7 +19,8 @@ use crate::{
     paths::{Mapping, may_have_paths},
 };
 
-/// Limit in bytes of the messages that wait for a connection, including those kept to be sent again.
+/// Size limit of the messages that wait for a connection, in bytes, including sent messages that are kept to be sent
+/// again.
 const WAITING_BYTES: usize = 1 << 20;
 /// Ids of requests that the bridge makes itself.
 const OWN: &str = "bridge:";
@@ -29,7 +30,8 @@ pub(crate) struct Link {
     editor: Outbox,
     /// Number of the connection, from 1.
     connection: u64,
-    /// How many of the bridge's own requests have no response yet; messages wait until it is 0. `None` without a connection.
+    /// Number of the bridge's own requests without a response. The editor's messages wait until it is 0. `None` without
+    /// a connection.
     reopening: Option<usize>,
     workspace: RemoteFolder,
     /// The folder that paths of sessions map to before the editor has named one.

@@ -1,4 +1,4 @@
-//! Which files and folders a fenced program may read and change.
+//! Decides which files and folders a fenced program may read and change.
 
 use std::{
     fmt,

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{CliError, home::HomeDirs, log, signals};
 
-/// Limit in bytes of a file with a token.
+/// Size limit of a token file, in bytes.
 const TOKEN_BYTES: u64 = 4 << 10;
 const VARIABLE: &str = "PATCHBAY_TOKEN";
 

@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use crate::{AgentId, PrincipalId, text};
 
-/// Limit in characters of the name of an MCP client.
+/// Length limit of an MCP client's name, in characters.
 const CLIENT_CHARS: usize = 64;
 
 /// The caller of a tool. Its text form in the journal: `person`, `person:ID`,

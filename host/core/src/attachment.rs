@@ -57,7 +57,7 @@ impl Attachment {
         }
     }
 
-    /// Returns the text of a message; for one without text, what stands for its attachments.
+    /// Returns the text of a message, or the placeholders of its attachments if it has no text.
     pub fn text_or_placeholders<'a>(content: &'a str, data: Option<&Value>) -> Cow<'a, str> {
         if !content.trim().is_empty() {
             return content.into();

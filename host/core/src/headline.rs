@@ -2,7 +2,7 @@
 
 use crate::{AgentId, Code, Event, EventKind, Outcome, text};
 
-/// Length limit in characters of the answer or the error in a headline.
+/// Length limit of the answer or the error in a headline, in characters.
 const WORDS: usize = 60;
 
 impl Event {

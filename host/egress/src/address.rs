@@ -1,4 +1,5 @@
-//! Which addresses a request may connect to. `target` checks literal addresses, `resolve` the addresses of names.
+//! Decides which addresses a request may connect to. `target` checks literal addresses, `resolve` the addresses of
+//! names.
 
 use std::{
     fmt,

@@ -1,4 +1,5 @@
-//! Why a request got no answer. Tools turn it into an error for the plugin, the exchange of a provider into one for its adapter.
+//! Why a request got no response. A tool passes the error on to its plugin, and the exchange with a provider to its
+//! adapter.
 
 use std::net::IpAddr;
 

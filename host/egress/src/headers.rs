@@ -1,4 +1,4 @@
-//! Which headers a plugin may set, and which it sees of an answer. Called by `request` and `answer`.
+//! Decides which headers a plugin may set, and which response headers it sees. Called by `request` and `answer`.
 
 use patchbay_core::text;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};

@@ -1,4 +1,4 @@
-//! Where a request goes: from a URL to an origin, and by a grant to a target that may be requested.
+//! Decides where a request may go: parses a URL into an origin, and checks the origin against a grant.
 
 use std::{fmt, net::Ipv4Addr, str::FromStr};
 

@@ -58,8 +58,7 @@ impl Client {
         result_of(&line)
     }
 
-    /// Handles a response of the client. It is ignored if no request waits for it, because the request was withdrawn or
-    /// the response came twice.
+    /// Delivers a response from the client. Ignores responses to requests that were withdrawn or are already answered.
     pub fn answered(&self, id: &RequestId, line: Vec<u8>) {
         let RequestId::Number(id) = id else { return };
         match self.open.waiting.lock().remove(id) {

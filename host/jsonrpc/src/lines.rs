@@ -34,7 +34,7 @@ impl<R: AsyncRead + Unpin> BoundedLines<R> {
         Self { input: BufReader::with_capacity(KEPT, input), line: Vec::new(), limit, skipping: false }
     }
 
-    /// Reads the next line. Cancel safe: the next call goes on where a dropped one was.
+    /// Reads the next line. Cancel safe: the next call continues where a dropped call stopped.
     ///
     /// # Errors
     /// The input could not be read.

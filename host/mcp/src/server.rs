@@ -26,7 +26,7 @@ pub use http::{
 pub use source::{ClientCall, OfferedTool, ServedError, ServedSession, SessionSource};
 pub use stdio::{StdioServerError, serve_stdio};
 
-/// Limit in bytes of a message of a client: a line, or the body of an HTTP request.
+/// Size limit of a client's message, in bytes: a line, or the body of an HTTP request.
 pub const MESSAGE_BYTES: usize = 4 << 20;
 
 /// Limit of the requests of one connection that run at once.

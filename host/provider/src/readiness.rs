@@ -1,25 +1,27 @@
-//! Whether a provider may be asked, as a type. `providers/consent.rs` decides it; lists, notices and errors derive from it.
+//! [`Readiness`]: whether a provider may be used, and if not, why. `providers/consent.rs` decides it; lists, notices
+//! and errors show it.
 
 use patchbay_core::{Digest, Name};
 
 use crate::ModelError;
 
-/// Whether a provider may be asked. Its key is not part of it: only a list for people looks for keys in advance.
+/// Whether a provider may be used. This doesn't say whether its key exists, which is only looked up in advance for
+/// lists that the user reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Readiness {
     Ready,
-    /// The operator must name its origin. The reason, as a sentence.
+    /// The operator must configure the provider's origin. Contains the reason, as a sentence.
     NeedsOrigin(String),
-    /// The operator must allow it. The reason, as a sentence.
+    /// The operator must allow the provider. Contains the reason, as a sentence.
     Pending(String),
-    /// It cannot be used. The reason.
+    /// The provider cannot be used. Contains the reason.
     Refused(String),
-    /// The operator has blocked its component.
+    /// The operator has blocked the adapter's component.
     Blocked(Digest),
 }
 
 impl Readiness {
-    /// Returns why `provider` may not be asked, in words for the user; `None` if it may.
+    /// Returns why `provider` may not be used, as text for the user; `None` if it may.
     pub(crate) fn why(&self, provider: &Name) -> Option<String> {
         match self {
             Self::Ready => None,

@@ -1,4 +1,4 @@
-//! When a failed completion is tried again. The driver of an exchange calls it.
+//! Decides whether and when a failed completion is retried. Called by the driver of an exchange.
 
 use std::time::Duration;
 

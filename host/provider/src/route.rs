@@ -1,4 +1,4 @@
-//! Where requests go: the model prefixes by which a provider is found, its base URL, and the path of a request below it.
+//! Routes requests: the model prefixes that select a provider, its base URL, and the path of a request below it.
 //!
 //! - [`prefix`]: whether a prefix matches a model's name. The registry uses it.
 //! - [`Base`]: the base URL of a provider. The registry parses it once for each provider.

@@ -3,7 +3,7 @@
 use patchbay_core::text;
 use patchbay_session::{Approval, CalledTool, Question, QuestionSubject, SkillCapability};
 
-/// Length limit in characters of a folder in an answer. The line after an answer shows the whole folder.
+/// Length limit of a folder in an answer, in characters. The line printed after the answer has the full path.
 const FOLDER: usize = 30;
 
 /// Returns the facts that the user should know before answering, the most important first.

@@ -4,7 +4,7 @@ use patchbay_core::{Code, text};
 
 /// Begins a command in a text of the host; the command ends with the line.
 pub(crate) const COMMAND: &str = ": patchbay ";
-/// Length limit in characters of a command that is printed whole.
+/// Length limit of a command that is printed whole, in characters.
 const COMMAND_CHARACTERS: usize = 1_000;
 
 /// Returns at most `max` characters of the message of a tool that failed with `code`. Denials and blocks are written by

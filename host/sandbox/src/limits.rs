@@ -94,8 +94,8 @@ impl Limits {
     pub(crate) const DEPTH: u32 = 4;
     /// Nested calls of one depth that run concurrently; each depth has its own slots.
     pub(crate) const NESTED_CALLS: u32 = 16;
-    /// How many times `host_calls` applies to a call that may call tools. Each of its parallel calls then has about as
-    /// many as a call of its own.
+    /// A call that may call tools gets this many times `host_calls`. Each of the calls that it runs at once then has
+    /// about as many as a call on its own.
     pub(crate) const TOOLS_HOST_CALLS: u32 = 10;
     /// Nested calls that one call runs side by side. More would take the slots of other calls.
     pub(crate) const RUNNING_CALLS: usize = 8;

@@ -1,7 +1,8 @@
-//! Where a component trapped, as file and line of its author's source.
+//! Translates the place where a component trapped into a file and line of its source.
 //!
-//! `patchbay plugin build` strips debug information from components, and keeps the unstripped core module, or the source map of
-//! bundled JavaScript, in the cache folder, under the digest of the component. Components from elsewhere have none there, so their traps have no place.
+//! `patchbay plugin build` strips debug information from components, and keeps the unstripped core module, or the
+//! source map of bundled JavaScript, in the cache folder, under the digest of the component. Components built elsewhere
+//! have no entry there, so their traps cannot be located.
 
 use std::{
     fs, io,

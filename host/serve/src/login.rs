@@ -1,5 +1,5 @@
-//! Signs browsers in. `patchbay serve --open` prints a link with a code that works once within 60 seconds. The browser
-//! exchanges it for a cookie, which is a token of its own: `patchbay token list` shows it, and `remove` revokes it.
+//! Signs in a browser: a link contains a code that can be exchanged for a cookie, once and within 60 seconds. The
+//! cookie is a token of its own, which `patchbay token list` shows and `patchbay token remove` revokes.
 
 use std::{
     sync::Arc,

@@ -30,7 +30,7 @@ impl ReceivingBytes {
         self.message.lock().take()
     }
 
-    /// Subtracts bytes that do not belong to a message.
+    /// Subtracts bytes that turned out not to belong to a message.
     pub(crate) fn forget(&self, bytes: usize) {
         if let Some(message) = &mut *self.message.lock() {
             message.shrink(bytes);

@@ -1,5 +1,5 @@
-//! How many requests each token may have at once: one token cannot keep out the others, and the health checks of supervisors are always
-//! answered.
+//! Limits how many requests each token may have at once. No token can lock out the others, and the health checks of
+//! supervisors are always answered.
 
 use std::{
     collections::{BTreeMap, btree_map::Entry},

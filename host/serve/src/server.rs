@@ -34,18 +34,18 @@ use crate::{
     used_tokens::UsedTokens,
 };
 
-/// Limit of a request's head, and with it of the memory that a peer without a token takes.
+/// Size limit of a request's head, in bytes. It also limits the memory that a peer without a token can use.
 const HEAD_BYTES: usize = 16 << 10;
 /// How long a connection may take for its first request to pass the gate.
 const FIRST_TIME: Duration = Duration::from_secs(10);
-/// How long a connection may take to send the head of a request, or stay idle without one.
+/// How long a connection may take to send the head of a request, and how long it may stay idle.
 const HEAD_TIME: Duration = Duration::from_secs(60);
 /// How long a client may leave a response unread.
 const WRITE_TIME: Duration = Duration::from_secs(30);
-/// How long to wait before the next connection if one cannot be accepted, for example because the process has too many files.
+/// How long to wait before accepting again after a failure, for example because the process has too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// Limit of connections without a request that has passed the gate. A further connection closes the one that has been
-/// idle longest.
+/// Maximum number of connections that have sent no valid request yet. A new connection beyond it closes the one that
+/// has been idle longest.
 const IDLE_CONNECTIONS: usize = 64;
 /// How often a draining server checks whether all turns have ended.
 const DRAIN_LOOK: Duration = Duration::from_millis(50);

@@ -1,4 +1,5 @@
-//! Whether anything runs in a session: lines, turns, and the looks for mail after turns. `exec` waits until nothing does.
+//! Counts what runs in a session: lines, turns, and checks for mail after turns. `exec` waits until the session is
+//! idle.
 
 use std::sync::Arc;
 
@@ -6,7 +7,7 @@ use tokio::sync::watch;
 
 pub(crate) struct Activity(watch::Sender<usize>);
 
-/// One running thing. It ends when this is dropped.
+/// Keeps the session busy until it is dropped.
 pub(crate) struct ActivityGuard(Arc<Activity>);
 
 impl Activity {

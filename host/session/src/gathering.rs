@@ -10,8 +10,9 @@ use std::{
 use patchbay_core::AgentId;
 use tokio::{sync::watch, time::timeout};
 
-/// How long the first unread mail of an idle agent waits for the reports of children that still run. Children that were
-/// made together often end together. A longer wait would delay a parent that can go on with one report.
+/// How long an idle agent's first unread mail waits for the reports of children that are still running. Children that
+/// were created together often end together. A longer wait would cost time if the parent could continue with one
+/// report.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The reports that are still to come in a session.
@@ -50,11 +51,11 @@ impl Gathering {
         });
     }
 
-    /// Waits until no report to `parent` is missing, but not long.
+    /// Waits until no report to `parent` is missing, at most [`PATIENCE`].
     pub(crate) async fn gathered(&self, parent: AgentId) {
         let mut parents = self.parents.subscribe();
         let complete = parents.wait_for(|parents| parents.values().all(|other| *other != parent));
-        // After the time is over, the parent goes on with the reports that it has.
+        // After a timeout, the parent continues with the reports that have arrived.
         let _ = timeout(PATIENCE, complete).await;
     }
 }

@@ -1,5 +1,5 @@
-//! A change of the tree of agents or of mail. It is worked out while no other commit can happen, and committed together with the
-//! row that tells of it: the command's own row, or the result of a model's tool call.
+//! A change to the agent tree or to mail. It is prepared while no other commit can happen, and committed together with
+//! the row that reports it: the command's own row, or the result of a model's tool call.
 
 use std::{pin::Pin, sync::Arc};
 
@@ -22,7 +22,7 @@ pub(crate) struct Prepared {
 
 pub(crate) type Applied = Box<dyn FnOnce(&[MessageRow]) + Send>;
 
-/// Works out a change; an error is the outcome of a change that is refused.
+/// Prepares a change. An error is the outcome of a refused change.
 pub(crate) type Prepare = Pin<Box<dyn Future<Output = Result<Prepared, Outcome>> + Send>>;
 
 impl Prepared {

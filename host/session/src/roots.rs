@@ -341,7 +341,8 @@ impl Roots {
     }
 }
 
-/// Reads the skills of a package that is not installed. They are those of an extra root at its folder, so it has no grants.
+/// Reads the skills of a package that is not installed. The package's folder is read like an extra root, so its skills
+/// have no grants.
 fn package_skills(folder: &Path) -> Vec<FoundSkill> {
     let root = Root::Extra;
     match AgentPlugin::read(folder) {

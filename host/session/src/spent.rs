@@ -1,4 +1,4 @@
-//! Formats the cost of model requests, for `/usage` and `patchbay usage`.
+//! Formats the cost of model requests for `/usage` and `patchbay usage`.
 
 use std::cmp::Reverse;
 

@@ -6,7 +6,7 @@ use patchbay_store::{LastMessage, MessageRow, StoreError};
 
 use crate::{Session, line::context::LineContext};
 
-/// Length limit in characters of a message's excerpt.
+/// Length limit of a message's excerpt, in characters.
 const EXCERPT: usize = 50;
 
 /// The last message of an agent, whose turn failed or was stopped before the model answered.

@@ -1,4 +1,4 @@
-//! Which files of a skill's folder are the sources of its component. They are not part of the skill: loading ignores them in a
+//! Recognises the source files of a skill's component. They are not part of the skill: loading ignores them in a
 //! folder with a component, and `plugin build` does not embed them.
 
 /// Names directly in a skill's folder that belong to the sources of its component: files and folders of compilers, package

@@ -41,10 +41,10 @@ pub enum ListingCoverage {
     /// Models that are missing from the list are removed. An empty list changes nothing, because it is more likely a
     /// fault than the end of all models.
     Complete,
-    /// The others stay listed, up to [`MAX_CATALOGUE_MODELS`]. Those that were listed longest ago are gone first. The list is then no
-    /// longer complete, unless the listing failed.
+    /// Earlier models stay listed, up to [`MAX_CATALOGUE_MODELS`]; the models that were reported longest ago are
+    /// removed first. The list then no longer counts as complete, unless the listing failed.
     Partial,
-    /// Nothing was reported, the others are right.
+    /// The API reported no changes, so the earlier models are still right.
     Unchanged,
 }
 
@@ -507,7 +507,7 @@ mod tests {
         assert_eq!(listed[..2], ["m0001", "m0002"]);
         assert_eq!(listed[listed.len() - 5..], ["m4996", "m4999", "new-1", "new-2", "new-3"]);
         assert_eq!(ids(&kept.gone), ["m4997", "m4998"]);
-        // As many are kept that are gone.
+        // The same number of removed models is kept.
         keep(&["new-4"], ListingCoverage::Complete).await;
         let kept = first(&store).await;
         let gone = ids(&kept.gone);

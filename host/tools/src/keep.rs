@@ -10,7 +10,7 @@ use patchbay_workspace::limits::KEPT_BYTES;
 
 use crate::edited_files::EditedFiles;
 
-/// Limit in bytes of the earlier contents that a session keeps. Changes beyond it cannot be undone.
+/// Size limit of the old file contents that a session keeps, in bytes. Changes beyond it cannot be undone.
 const SESSION_BYTES: u64 = 256 << 20;
 
 /// Why a change could not be committed. The file is not changed then.

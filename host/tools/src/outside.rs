@@ -157,9 +157,9 @@ pub struct OutsideSpec {
 }
 
 impl OutsideSpec {
-    /// Limit in bytes of a description. A longer one is cut.
+    /// Length limit of a description, in bytes. A longer description is cut.
     pub const DESCRIPTION_BYTES: usize = 8 << 10;
-    /// Limit in bytes of a schema.
+    /// Size limit of a schema, in bytes.
     pub const SCHEMA_BYTES: usize = 64 << 10;
 
     /// The capability of a stored decision.

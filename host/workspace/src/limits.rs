@@ -19,7 +19,7 @@ pub const COMPARED_BYTES: u64 = 64 << 20;
 /// Bytes of a file whose contents a question about a change shows.
 pub const SHOWN_BYTES: u64 = 4 << 20;
 
-/// Size limit in bytes of a file whose contents are kept before a change, for `/undo`.
+/// Size limit of a file whose old contents are kept for `/undo`, in bytes.
 pub const KEPT_BYTES: u64 = 20 << 20;
 
 /// The most entries in one page of a walk.

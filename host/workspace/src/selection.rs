@@ -1,4 +1,4 @@
-//! Which paths a walk selects: those that match one of several globs, except for excluded ones.
+//! Decides which paths a walk selects: those that match one of several globs and are not excluded.
 
 use std::borrow::Cow;
 

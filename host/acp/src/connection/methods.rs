@@ -1,4 +1,4 @@
-//! The methods of sessions: which of them answer here, and which go to the task of a session.
+//! The methods about sessions. Some are answered here, others are passed to the session's task.
 
 use std::{path::Path, sync::Arc};
 

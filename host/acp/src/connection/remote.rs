@@ -1,4 +1,4 @@
-//! The rights of remote clients. An editor that started this process may use everything.
+//! Limits what a remote client may do. An editor that started this process may do everything.
 
 use std::{
     collections::BTreeMap,

@@ -47,7 +47,7 @@ impl OpenSessions {
     /// Takes the permit for a session that is about to be opened. Dropping it releases the permit.
     ///
     /// # Errors
-    /// The client has as many sessions open or about to be opened as it may have.
+    /// The client has reached its limit of sessions, including those that are being opened.
     pub(super) fn take_permit(&self) -> Result<OwnedSemaphorePermit, RpcError> {
         Arc::clone(&self.permits).try_acquire_owned().map_err(|_| {
             let message = format!("{OPEN_SESSIONS} sessions are open; close one with session/close.");

@@ -20,8 +20,8 @@ struct PermissionOutcome {
     option_id: Option<String>,
 }
 
-/// Asks the client, and passes its answer on. If the future is dropped, the question is withdrawn from the client; one that leaves has
-/// not answered.
+/// Asks the client and passes on its answer. If the future is dropped, the question is withdrawn. A client that
+/// disconnects has not answered.
 pub(super) async fn ask(
     client: Client,
     session: &str,
@@ -65,8 +65,8 @@ fn params(
     })
 }
 
-/// Returns the text of a question. The protocol's texts are Markdown, so text from elsewhere is in code fences.
-/// Otherwise a link, an image or a tag could hide a part of a command.
+/// Returns the text of a question. Clients render it as Markdown, so everything that the host did not write is put in
+/// code fences. Otherwise a link, an image or a tag in a command could hide a part of the command.
 fn question_text(topic: &str, question: &Question) -> String {
     let mut parts = vec![topic.to_owned(), fenced(&question.subject.title())];
     parts.extend(question.subject.diff().map(|diff| fenced(&diff.to_string())));
@@ -101,7 +101,7 @@ fn choices(question: &Question, client: Option<&ClientIdentity>) -> Vec<(Approva
     let always = always.filter(|approval| may_grant || *approval != Approval::Always).find(|it| question.allows(*it));
     let [call, exact, folder, wide] = [Approval::Call, Approval::Exact, Approval::Folder, Approval::Wide]
         .map(|approval| question.allows(approval).then_some(approval));
-    // Some clients choose the first answer of a kind, so the grant comes before the answers for the session.
+    // Some clients only offer the first answer of each kind, so the grant comes before the answers for the session.
     let all = [Some(Approval::Once), call, always, exact, folder, wide, Some(Approval::No), Some(Approval::Never)];
     all.into_iter().flatten().map(|approval| (approval, name(approval, question))).collect()
 }

@@ -1,5 +1,5 @@
-//! How far a client has received a session. The server sends it with each update, and a client that connects again gives it back to
-//! receive the rest. Clients keep it as it is.
+//! The position up to which a client has received a session. The server sends it with each update, and a client that
+//! reconnects returns it to receive the rest. Clients treat it as opaque.
 
 use patchbay_core::AgentId;
 use patchbay_session::{AnswerAttempt, AnswerReceived};

@@ -61,8 +61,7 @@ pub(crate) struct SessionTask {
     seat: Seat,
     /// The questions that the client was asked: by their numbers, with the tool call that shows each.
     asked: BTreeMap<u64, AskedHere>,
-    /// The identity and rights of a remote client, which apply to its lines; `None` for the editor that started this
-    /// process.
+    /// The context that a remote client adds to its lines; `None` for the editor that started this process.
     remote: Option<Arc<LineClient>>,
     /// Tokens that the model in use can read.
     window: u64,
@@ -83,7 +82,7 @@ enum TaskWake {
 
 /// The result of work that ran beside this task.
 enum SideTaskEnd {
-    /// The run of a prompt that was sent again has ended, or the client has given up the repeated prompt.
+    /// A prompt that the client sent twice has ended, or the client has cancelled it.
     Repeated(Responder, Result<StopReason, RpcError>),
     /// An option was set, or not.
     OptionSet(Responder, Result<(), Outcome>),
@@ -200,14 +199,15 @@ impl SessionTask {
         })
     }
 
-    /// Answers the request that opened the session, then sends its commands: clients lose what comes before the answer.
+    /// Answers the request that opened the session, then sends its commands, because clients ignore updates that arrive
+    /// before the response.
     async fn opened(&mut self, responder: Responder, opening: Opening, left_out: Vec<String>) {
         let mut left_out = left_out;
         match &opening {
             Opening::Load => self.replay(None).await,
             Opening::Resume(Some(after)) if !self.is_greeted => {
                 self.replay(Some(after)).await;
-                // The client has them.
+                // The client has shown these notices before.
                 self.is_greeted = true;
                 left_out.clear();
             }
@@ -358,7 +358,7 @@ impl SessionTask {
                 self.drain().await;
                 self.respond(responder, reason.map(StopReason::result)).await;
             }
-            // The prompt that it waited for was answered, or the question.
+            // The prompt or the question that the task waited for was answered.
             Err(error) if error.is_cancelled() => {}
             Err(error) => tracing::error!("a task of session {} panicked: {error}", self.id),
         }
@@ -381,8 +381,8 @@ impl SessionTask {
         }
     }
 
-    /// Sends updates that belong together. To a client from elsewhere, the last one has its new position: one that loses the connection
-    /// before it drops the others.
+    /// Sends updates that belong together. For a remote client, only the last one has the new position; if the
+    /// connection is lost before it arrives, the client drops the others.
     async fn send_all(&mut self, updates: Vec<Value>) {
         let last = updates.len().saturating_sub(1);
         for (at, update) in updates.into_iter().enumerate() {

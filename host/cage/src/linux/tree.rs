@@ -11,9 +11,9 @@ use rustix::{
     process::{Pid, Signal, WaitOptions, getpgid, getpgrp, getpid, kill_process_group, wait},
 };
 
-/// How long to keep killing processes before giving up. A process that survives is waiting for a device.
+/// How long killing is retried. A process that survives this is stuck in the kernel, for example waiting for a device.
 const KILLING: Duration = Duration::from_secs(8);
-/// How often the children are killed before all processes of the system are searched, which takes longer.
+/// How often the children are killed before all processes are searched, which takes longer.
 const ROUNDS: usize = 100;
 
 /// Returns the processes below this one.

@@ -1,4 +1,4 @@
-//! How `patchbay plugin` signs in to registries: with the credential of `config.toml` that is bound to the registry.
+//! Signs `patchbay plugin` in to registries, with the credential of `config.toml` that is bound to the registry.
 
 use std::path::Path;
 

@@ -16,9 +16,9 @@ use super::request::{ServerRequestError, request};
 const TOOLS: usize = 256;
 /// Limit of the pages of a list. A server that repeats a cursor ends here.
 const PAGES: usize = 64;
-/// Limit in bytes of all declarations of a server.
+/// Size limit of all declarations of a server together, in bytes.
 const LIST_BYTES: usize = 4 << 20;
-/// Limit in bytes of a name.
+/// Limit of a name, in bytes.
 const NAME_BYTES: usize = 256;
 /// Limit of the tools that are named because they were left out.
 const PROBLEMS: usize = 32;

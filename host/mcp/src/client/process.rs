@@ -33,7 +33,7 @@ pub(super) const VARIABLES: [&str; 11] =
 const CLOSE_TIME: Duration = Duration::from_millis(500);
 /// How long a server may take to read a message.
 const WRITE_TIME: Duration = Duration::from_secs(30);
-/// Limit in bytes of a line of standard error that is kept.
+/// Limit of a line of standard error that is kept, in bytes.
 const ERROR_LINE_BYTES: usize = 4 << 10;
 
 /// How the process of a server is started.

@@ -1,5 +1,5 @@
-//! When the list of tools of a running server is read again. A listing that fails loses no change, and one that hangs is not tried
-//! at each turn.
+//! Decides when the tool list of a running server is read again. If a listing fails, it is retried, so the change is
+//! not lost; if it hangs, it is not retried at every turn.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Which headers and variables of a server hold secrets, judged by their names.
+//! Guesses from their names which headers and variables of a server contain secrets.
 
 /// Words in the names of headers and variables whose values are treated as secrets.
 const SECRET_WORDS: [&str; 6] = ["auth", "cookie", "key", "password", "secret", "token"];

@@ -141,8 +141,8 @@ impl McpServer {
         &self.name
     }
 
-    /// Returns the tools. A list that has changed is read again; if that fails or takes too long, this returns the
-    /// previous list. Starts the server if it is not running; the start continues even if this future is dropped.
+    /// Returns the tools. A list that has changed is read again; if that fails or takes too long, the tools stay as they were listed
+    /// last. Starts the server if it is not running. The start continues even if this future is dropped.
     ///
     /// # Errors
     /// [`ServerError::Unavailable`], [`ServerError::GivenUp`].
@@ -279,7 +279,7 @@ impl McpServer {
         let starting = start(self.address.clone(), self.limits, self.stopped.clone());
         let start: Start = (Box::pin(starting) as BoxFuture<'static, _>).shared();
         state.start = Some(start.clone());
-        // The start goes on when a caller does not wait for it any longer.
+        // The start continues even if its caller stops waiting.
         tokio::spawn(start.clone());
         Ok(start)
     }

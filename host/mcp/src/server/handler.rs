@@ -20,7 +20,8 @@ use super::{
     progress,
 };
 
-/// Limit in bytes of one page of the list of tools. Most lists are one page: some clients read no second one.
+/// Size limit of one page of the tool list, in bytes. Large enough for most lists, because some clients only read the
+/// first page.
 const PAGE_BYTES: usize = 2 << 20;
 
 /// The methods of requests that this server answers.

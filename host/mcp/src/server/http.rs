@@ -37,7 +37,7 @@ const FIRST_TIME: Duration = Duration::from_secs(10);
 const HEAD_TIME: Duration = Duration::from_secs(60);
 /// How long a client may leave a response unread.
 const WRITE_TIME: Duration = Duration::from_secs(30);
-/// Limit in bytes of the head of a request.
+/// Size limit of a request's head, in bytes.
 const HEAD_BYTES: usize = 64 << 10;
 /// The connections that are open at once.
 const CONNECTIONS: ConnectionLimits = ConnectionLimits { active: 64, idle: 64 };

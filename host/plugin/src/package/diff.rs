@@ -1,4 +1,4 @@
-//! The difference between two versions of a package.
+//! Compares a new version of a package with the installed one.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! How a registry wants to be signed in to: the header `WWW-Authenticate` of its refusals.
+//! Parses the header `WWW-Authenticate`, in which a registry says how to sign in.
 
 /// The kind of sign-in that a registry requests.
 #[derive(Clone, Debug, PartialEq, Eq)]

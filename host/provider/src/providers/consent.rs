@@ -1,6 +1,7 @@
-//! Whether a provider may be asked, and the operator's allowances.
+//! Decides whether a provider may be used, from the operator's allowances and blocks.
 //!
-//! [`Consents::readiness`] is the only place that decides it; `reload`, `ask`, `status` and `notices` use its result.
+//! [`Consents::readiness`] is the only place where this is decided; `reload`, `ask`, `status` and `notices` use its
+//! result.
 
 use std::{collections::BTreeMap, sync::Arc};
 

@@ -32,7 +32,7 @@ const FRESH_S: i64 = 7 * 86_400;
 const LOOK: Duration = Duration::from_secs(600);
 /// How long the background task waits after the start, to not compete with the user's first actions.
 const FIRST_LOOK: Duration = Duration::from_secs(2);
-/// Length limit in characters of a stored problem.
+/// Length limit of a stored problem, in characters.
 const PROBLEM_CHARS: usize = 300;
 
 /// The result of refreshing one provider's list of models.

@@ -102,9 +102,9 @@ impl<'a> Claims<'a> {
     }
 }
 
-/// Removes the yielding prefixes from `entry` that belong to another provider: because of its table in `config.toml`,
-/// whether that can be used or not, or because of a claim in the store. A provider that is gone keeps its claim, or
-/// else its names would move to another provider.
+/// Removes from `entry` the yielding prefixes that another provider owns: through its table in `config.toml`, even if
+/// that provider cannot be used, or through a claim in the store. A removed provider keeps its claim; otherwise its
+/// models would move to another one.
 pub(super) fn yield_prefixes(entry: &mut Entry, settings: &Settings, stored: &StoredClaims) {
     let in_tables = settings.providers.iter().flat_map(|(name, config)| {
         config.prefixes.iter().flatten().map(move |prefix| (prefix.as_str(), name.as_str()))

@@ -136,8 +136,8 @@ impl FrontActivity {
         Some(self.unshown.remove(at).text)
     }
 
-    /// Begins the lines that wait for `ended`, and returns their texts to show above the results. Lines after a move
-    /// of the view belong to `view`, the agent that is in view now, and may wait in its queue.
+    /// Begins the lines that wait for `ended`, and returns their texts, to be shown above their results. Lines typed
+    /// after a command that moves the view belong to `view`, the agent now in view, and may wait in its queue.
     pub(super) fn begin_lines_behind(&mut self, ended: LineId, view: AgentId) -> Vec<String> {
         let (next, waiting): (Vec<_>, _) =
             std::mem::take(&mut self.unshown).into_iter().partition(|line| line.after == ended);

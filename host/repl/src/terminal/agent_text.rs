@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::call_text::{quoted, word};
 
-/// Length limit in characters of a mail's text.
+/// Length limit of a mail's text, in characters.
 const MAIL: usize = 160;
 /// Characters of a UUID that are shown.
 const SHORT: usize = 8;

@@ -8,7 +8,7 @@ use patchbay_core::{AgentId, Code, Event, EventKind, MessageKind, Outcome, Rewou
 use super::{Front, typed_paths};
 use crate::{ReplError, words};
 
-/// Length limit in characters of waiting lines that are named in one line.
+/// Length limit of waiting lines that are named in one line, in characters.
 const LINES: usize = 200;
 
 impl Front {

@@ -12,11 +12,11 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::{call_timer::seconds, wrap};
 
-/// Length limit in characters of the text of a tool's progress.
+/// Length limit of a tool's progress text, in characters.
 const PROGRESS: usize = 60;
-/// Length limit in characters of a command's text.
+/// Length limit of a command's text, in characters.
 const COMMAND: usize = 40;
-/// Length limit in characters of the cause of a retry.
+/// Length limit of a retry's cause, in characters.
 const CAUSE: usize = 60;
 
 /// The running lines of this front, the running turns, and the current step of the agent in view.

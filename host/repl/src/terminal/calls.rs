@@ -17,7 +17,7 @@ use super::{
 };
 use crate::words;
 
-/// Length limit in characters of a result on the row of its call.
+/// Length limit of a result on the row of its call, in characters.
 const SHOWN: usize = 100;
 
 /// The calls without a result. They run one after another: the first one is running.
@@ -53,12 +53,12 @@ pub(super) struct EndedCall {
 }
 
 impl Calls {
-    /// Notes the skills whose tools are called from now on.
+    /// Sets the snapshot whose tools are called from now on.
     pub(super) fn set_skills(&mut self, skills: Arc<Snapshot>) {
         self.skills = Some(skills);
     }
 
-    /// Records whether a question is open, which pauses the call timer.
+    /// Sets whether a question is open. Meanwhile the call's timer is paused.
     pub(super) fn pause(&mut self, is_open: bool, now: Instant) {
         self.timer.pause(is_open, now);
     }

@@ -187,7 +187,8 @@ impl Composer {
         self.paths.other_paths(self.text())
     }
 
-    /// Shows a line of the history. Words of it that attached a file in this process do so again.
+    /// Shows a line of the history. Words that attached a file when the line was sent attach it again, if this process
+    /// sent it.
     pub(crate) fn recall(&mut self, line: &str) {
         self.set(line);
         for (_, words) in self.attaching.iter().filter(|(sent, _)| sent == line) {

@@ -49,8 +49,8 @@ pub(crate) struct LiveArea {
     mark: String,
 }
 
-/// An unchanged start of a row with fewer bytes is written again, because moving the cursor past it takes as many
-/// bytes.
+/// If the unchanged start of a row has fewer bytes than this, it is written again: moving the cursor past it would take
+/// as many bytes.
 const SHORT: usize = 8;
 const BEGIN: &str = "\x1b[?2026h";
 const END: &str = "\x1b[?2026l";

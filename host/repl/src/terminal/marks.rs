@@ -7,7 +7,7 @@ use patchbay_core::text;
 /// A turn that took as long rings the bell if the window is not in front.
 pub(crate) const LONG: Duration = Duration::from_secs(10);
 pub(crate) const BELL: &str = "\x07";
-/// Length limit in characters of a notification.
+/// Length limit of a notification, in characters.
 const NOTIFIED: usize = 120;
 
 /// Returns the sequence that tells the desktop something (OSC 9), cleaned. Terminals without notifications ignore it. The end is ST,
@@ -20,7 +20,7 @@ pub(crate) fn notification(what: &str) -> String {
 /// Source: <https://invisible-island.net/xterm/ctlseqs/ctlseqs.html>, 2026-11-23.
 pub(crate) const TITLE_SAVE: &str = "\x1b[22;2t";
 pub(crate) const TITLE_RESTORE: &str = "\x1b[23;2t";
-/// Length limit in characters of the folder in the title.
+/// Length limit of the folder in the title, in characters.
 const TITLE_FOLDER: usize = 40;
 
 /// The part of the window's title after the folder.

@@ -12,7 +12,7 @@ use crate::programs::{ProgramOptions, Programs, end_line, shown_output};
 
 /// Lines of an output that are printed. The others are kept for `/show`.
 const LINES: usize = 40;
-/// Outputs that wait for the next message. If there are more, the oldest are discarded.
+/// Maximum number of outputs that wait for the next message. Beyond it, the oldest are discarded.
 const WAITING: usize = 8;
 
 /// The program that the user has started.

@@ -100,7 +100,8 @@ impl Questions {
         self.waiting.get(self.open_at()?)
     }
 
-    /// Notes that a frame was written. Keys are ignored for a time after the first one with the open question.
+    /// Must be called after each frame. Keys are ignored for a moment after the first frame that shows the open
+    /// question.
     pub(crate) fn drawn(&mut self, now: Instant) {
         let open = self.open().map_or(0, |pending| pending.number);
         if open != self.drawn {
@@ -141,7 +142,7 @@ impl Questions {
         can_call
     }
 
-    /// Notes that a key went to the composer. The time without keys begins again.
+    /// Must be called when a key went to the composer. Restarts the time in which keys don't answer the question.
     pub(crate) fn typed(&mut self, now: Instant) {
         self.deaf_since = now;
     }

@@ -34,7 +34,7 @@ pub(crate) struct Results {
 }
 
 impl Results {
-    /// Keeps a result and returns its number. The oldest ones are given up beyond the limits.
+    /// Keeps a result and returns its number. Discards the oldest results if the limits are exceeded.
     pub(crate) fn add(&mut self, text: String, input: String) -> usize {
         let result = KeptResult { text, input: readable(&input) };
         self.bytes += result.bytes();

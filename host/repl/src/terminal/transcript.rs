@@ -81,7 +81,7 @@ enum Open {
 }
 
 impl Transcript {
-    /// Begins with `view` in view.
+    /// Creates a transcript that shows the agent `view`.
     pub(crate) fn new(view: AgentId, columns: usize, look: Look) -> Self {
         Self {
             finished: Vec::new(),
@@ -100,7 +100,7 @@ impl Transcript {
         }
     }
 
-    /// Notes the skills whose tools are called from now on.
+    /// Sets the snapshot whose tools are called from now on.
     pub(crate) fn set_skills(&mut self, skills: Arc<Snapshot>) {
         self.calls.set_skills(skills);
     }
@@ -153,7 +153,7 @@ impl Transcript {
         self.look.palette
     }
 
-    /// Records whether a question is open, which pauses the call timer.
+    /// Sets whether a question is open. Meanwhile the call's timer is paused.
     pub(crate) fn set_question(&mut self, is_open: bool, now: Instant) {
         self.calls.pause(is_open, now);
     }

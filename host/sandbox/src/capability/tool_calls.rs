@@ -171,7 +171,8 @@ impl GuestState {
         let Ok(access) = self.access().cloned() else { return Ok((Vec::new(), 0)) };
         // Which call ends first is not a fixed input, so a call with fixed inputs gets all of them at once.
         let ended = self.nested.ended(self.fixed().is_some()).await;
-        // The calls have the same clock: when it runs out, this call ends as late, too, whichever of them sees it first.
+        // All calls share one clock. When it runs out, this call must end with the same error, whichever call notices
+        // first.
         if self.budget.clock.time_left().is_zero() {
             return Err(self.budget.late().into());
         }

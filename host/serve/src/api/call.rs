@@ -100,7 +100,8 @@ struct ErrorDetail {
 }
 
 impl ApiError {
-    /// The id does not exist or is hidden from this token. One message for both, which does not reveal which.
+    /// Nothing with this id is visible to this token. The text is the same whether it doesn't exist or belongs to
+    /// another token.
     pub(crate) const NOT_FOUND: Self = Self::new(StatusCode::NOT_FOUND, Code::NotFound);
 
     pub(crate) const fn new(status: StatusCode, code: Code) -> Self {

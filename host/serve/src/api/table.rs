@@ -11,9 +11,9 @@ use super::{
 };
 use crate::state::ServeState;
 
-/// Limit in bytes of a body without attachments.
+/// Size limit of a request body without attachments, in bytes.
 const SMALL: usize = 64 << 10;
-/// Limit in bytes of a line with attachments in base64.
+/// Size limit of a line with its attachments in base64, in bytes.
 const LINE: usize = 64 << 20;
 
 pub(super) type Handler = fn(Arc<ServeState>, ApiCall) -> BoxFuture<'static, Result<Reply, ApiError>>;

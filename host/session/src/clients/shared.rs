@@ -153,7 +153,7 @@ impl Seat {
         let _ = self.shared.told.send(Told { by: self.id, line });
     }
 
-    /// Tells the other clients of a command of this one that changed what all of them see.
+    /// Announces a command of this client to the others if it changed something that all of them see.
     pub fn tell_ended(&self, typed: &str, outcome: &Outcome) {
         let changes = [Code::Switched, Code::AgentSet, Code::Forked, Code::Killed, Code::ModelSet, Code::ModeSet];
         if outcome.is_ok() && changes.contains(&outcome.code) {

@@ -51,10 +51,11 @@ impl<T> Default for ViewMoves<T> {
 }
 
 impl<T> ViewMoves<T> {
-    /// Enters a line of `bytes`; `moves`: it moves the view. Returns the line if nothing moves the view before it.
+    /// Enters a line of `bytes` bytes. `moves` is whether it moves the view. Returns the line if no earlier line moves
+    /// the view.
     ///
     /// # Errors
-    /// [`NotNow`]. A line that waits is kept as what `waiting` makes of it.
+    /// [`NotNow`]. If the line has to wait, `waiting` converts it to the form in which it is kept.
     pub(crate) fn enter<L>(
         &self,
         id: LineId,

@@ -292,12 +292,13 @@ impl LineQueue {
         let _ = self.idle.send(IdleAgent { agent, busy: self.activity.begin() });
     }
 
-    /// Notes that a command begins that changes what turns do: lines that come after it wait until [`LineQueue::delay_ended`].
+    /// Registers the start of a command that affects turns, such as `/model`. Later lines wait until
+    /// [`LineQueue::delay_ended`].
     pub(crate) fn delay(&self) {
         self.delays.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Returns whether a command runs that changes what turns do.
+    /// Returns whether a command that affects turns is running.
     pub(crate) fn is_delayed(&self) -> bool {
         self.delays.load(Ordering::SeqCst) > 0
     }

@@ -15,8 +15,8 @@ use super::{
     replay::key_of,
 };
 
-/// How often joining an answer is retried because a row was stored meanwhile. After that, the rest of the answer comes
-/// with its row.
+/// How often joining an answer is retried because a row was stored meanwhile. After that, the rest of the answer is
+/// sent with its row.
 const JOINS: u32 = 5;
 
 /// A question that the client was asked.
@@ -56,7 +56,7 @@ impl SessionTask {
         }
     }
 
-    /// Asks the client on a separate task. Updates go on meanwhile.
+    /// Asks the client in a side task; updates continue meanwhile.
     async fn ask(&mut self, asked: Arc<OpenQuestion>) {
         // The call's own row may come after the question.
         self.drain().await;

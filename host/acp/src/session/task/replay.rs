@@ -19,7 +19,8 @@ enum ShownCommand {
 }
 
 impl SessionTask {
-    /// Sends the session, or the part of it that follows `after`. The rows before are worked out as well: later ones refer to them.
+    /// Sends the session, or the part after `after`. Earlier rows are processed as well, because later rows refer to
+    /// them.
     pub(super) async fn replay(&mut self, after: Option<&Position>) {
         self.events = self.session.subscribe(1);
         // Read once: an answer that ends during the replay follows as a row, and is not lost.

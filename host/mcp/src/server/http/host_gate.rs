@@ -1,5 +1,6 @@
-//! Decides which requests are for this server: those that name it in `Host`, and come from no page of another origin. A page that a
-//! name server leads to this machine has another name. `gate` and the server of `patchbay serve` use it.
+//! Refuses requests that don't name this server in `Host`, or that were sent by a web page of another origin. This
+//! stops DNS rebinding: a page whose host name was pointed at this machine still sends its own name. Used by `gate` and
+//! by `patchbay serve`.
 
 use http::{HeaderMap, HeaderValue, header, request::Parts};
 use patchbay_core::Digest;
