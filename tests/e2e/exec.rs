@@ -234,7 +234,7 @@ fn invalid_utf_8_is_not_run() {
 fn line_over_the_limit_is_rejected_and_next_line_runs() {
     let mut input = vec![b'x'; (1 << 20) + 1];
     input.extend(b"\n/calc 1\n");
-    let words = "Error: a line of 1048577 bytes is over the limit of 1048576; nothing of it was kept.\n";
+    let words = "Error: a line of 1048577 bytes exceeds the limit of 1048576; it was discarded.\n";
     assert_ran(&with_input(&Patchbay::new(), &["--keep-going"], &input), 1, "1\n", words);
 }
 

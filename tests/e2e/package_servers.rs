@@ -260,7 +260,7 @@ fn changed_package_is_not_started() {
         overwrite(&installed.join(path), &changed);
         let notices = package.is_off().join("\n");
         let words =
-            "the files of package 'tools' are not those of packages.lock ('patchbay plugin verify tools' lists them)";
+            "the files of package 'tools' do not match packages.lock ('patchbay plugin verify tools' lists them)";
         assert!(notices.contains(words), "{path}: {notices}");
         overwrite(&installed.join(path), original);
         package.runs();
@@ -439,5 +439,5 @@ fn code_that_is_fetched_at_each_start_is_named() {
     assert!(succeed(patchbay, &["list"]).contains(line));
     let verified = succeed(patchbay, &["verify"]);
     let words = "tools: note: server 'run' fetches its code at each start, which no digest covers\n";
-    assert!(verified.starts_with("tools: all files are") && verified.ends_with(words), "{verified}");
+    assert!(verified.starts_with("tools: all files match") && verified.ends_with(words), "{verified}");
 }

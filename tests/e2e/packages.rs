@@ -86,7 +86,7 @@ fn changed_byte_anywhere_leaves_the_package_out() {
     let folder = copy(&patchbay, "tools");
     assert_eq!(fs::metadata(folder.join("skills/ask/SKILL.md")).unwrap().permissions().mode() & 0o222, 0);
     let whole = succeed(&patchbay, &["verify"]);
-    assert!(whole.starts_with("tools: all files are those of packages.lock. It is not signed"), "{whole}");
+    assert!(whole.starts_with("tools: all files match packages.lock. The package is not signed"), "{whole}");
     for (path, original) in files {
         let mut changed = original.to_vec();
         *changed.last_mut().unwrap() ^= 1;
@@ -290,10 +290,7 @@ fn export_and_sync_make_machines_equal() {
     assert_eq!(two.line("/skill wave {}"), "one");
     let same = |text: String| text.replace("order = 1\n", "").replace("order = 2\n", "");
     assert_eq!(same(fs::read_to_string(lock(&two)).unwrap()), same(fs::read_to_string(lock(&one)).unwrap()));
-    assert_eq!(
-        succeed(&two, &["sync", list, "--from", from, "--yes"]),
-        "The packages are already those of the lock.\n"
-    );
+    assert_eq!(succeed(&two, &["sync", list, "--from", from, "--yes"]), "The packages already match the lock.\n");
     assert!(succeed(&two, &["list", "--changes"]).lines().all(|line| line.contains(" grace sync ")));
 
     // Packages that the lock does not have stay, unless it is to be exact.

@@ -93,7 +93,7 @@ fn package_is_added_listed_and_removed() {
     assert_eq!(patchbay.run(&["grant", "list"]).out, "No grants.\n");
     let again = plugin(&patchbay, &["remove", "greet"]);
     assert!(
-        again.code == Some(1) && again.err.starts_with("Error: there is no package 'greet', and no skill "),
+        again.code == Some(1) && again.err.starts_with("Error: no package 'greet' found, and no skill "),
         "{again:?}"
     );
     let bundled = plugin(&patchbay, &["remove", "calc"]);

@@ -96,7 +96,7 @@ fn credential_comes_from_the_environment() {
     assert!(!said.to_string().contains("credential"), "{said}");
     let words = "credential 'run' comes from a key_command, which 'plugin call' does not run.";
     assert_usage(&call(&patchbay, &["buy.wasm", "run", "--grant", "credential:run"]), words);
-    let words = "there is no credential 'nope': config.toml needs a table [credentials.nope]";
+    let words = "credential 'nope' not found: config.toml needs a table [credentials.nope]";
     assert_usage(&call(&patchbay, &["buy.wasm", "run", "--grant", "credential:nope"]), words);
 }
 

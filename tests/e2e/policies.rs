@@ -16,7 +16,7 @@ fn decision_is_explained_and_is_what_happens() {
     assert!(asked.contains(line) && asked.contains("workspace-read: allow. "), "{asked}");
     assert!(explain(&["files__write", "--mode", "edits"]).contains("workspace-write: allow. Mode 'edits' writes"));
     assert!(explain(&["files__write", "--mode", "plan"]).contains("workspace-write: deny. Plan mode changes nothing."));
-    assert!(explain(&["files__write", "--mode", "fast"]).contains("there is no mode 'fast'"));
+    assert!(explain(&["files__write", "--mode", "fast"]).contains("unknown mode 'fast'"));
     // The outcome if the user cannot be asked.
     assert!(patchbay.run(&["exec", r#"call files__write {"path":"a","text":"x"}"#]).err.contains("it is not granted"));
     let here = ["grant", "add", "--root", "bundled", "--in", ".", "files", "workspace-write"];

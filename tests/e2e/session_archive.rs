@@ -106,7 +106,7 @@ fn show_prints_other_agents_and_the_tree() {
             "ffff0000",
             "agent 'ffff0000' was not found; 'patchbay sessions show ID --tree' lists them. [agent_not_found]",
         ),
-        ("", "--agent requires a UUID, or a beginning of it. [invalid_args]"),
+        ("", "--agent requires a UUID or the beginning of one. [invalid_args]"),
     ] {
         let ran = patchbay.run(&["sessions", "show", &id, "--agent", agent]);
         assert_eq!((ran.code, ran.out, ran.err), (Some(1), String::new(), format!("Error: {words}\n")));

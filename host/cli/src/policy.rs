@@ -89,7 +89,7 @@ async fn test(host: &Arc<Host>, file: &Path, workspace: &Path) -> Result<ExitCod
 fn read_mode(word: Option<&str>) -> Result<Mode, CliError> {
     let word = word.unwrap_or(Mode::Ask.as_str());
     word.parse().map_err(|_| {
-        let message = format!("there is no mode '{}'; modes are ask, edits and plan.", clean_line(word));
+        let message = format!("unknown mode '{}'; use ask, edits or plan.", clean_line(word));
         CliError::new(Code::InvalidArgs, message)
     })
 }

@@ -54,7 +54,7 @@ impl Host {
             let entries = entries.or_insert_with(|| read_locked_servers(&root, package).unwrap_or_default());
             let Some(entry) = entries.iter().find(|entry| entry.name == allowance.server) else {
                 left_out.push(format!(
-                    "The MCP server '{}' is not used: the files of package '{}' are not those of packages.lock. To see what changed: \
+                    "The MCP server '{}' is not used: the files of package '{}' do not match packages.lock. To see what changed: \
                      patchbay plugin verify {}",
                     allowance.name, package.name, package.name
                 ));

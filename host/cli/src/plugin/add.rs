@@ -80,7 +80,7 @@ async fn confirm_adapter(
 
 /// Prints the plugins of a folder that is not a plugin itself.
 fn list_marketplace(marketplace: &Marketplace, folder: &Path) -> ExitCode {
-    note("This folder lists plugins and is not one. Nothing was added. To add one of them:");
+    note("This folder lists plugins but is not a plugin itself. Nothing was added. To add one of them:");
     for plugin in &marketplace.plugins {
         let MarketplacePlugin { name, description, .. } = plugin;
         say!("{name}{}", description.as_ref().map(|description| format!(": {description}")).unwrap_or_default());

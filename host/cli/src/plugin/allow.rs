@@ -43,7 +43,7 @@ pub(super) async fn allow(arguments: &PluginAllow) -> Result<ExitCode, CliError>
     };
     let Some(entry) = &server.entry else {
         let message = format!(
-            "the files of package '{name}' are not those of packages.lock. To see what changed: patchbay plugin verify {name}",
+            "the files of package '{name}' do not match packages.lock. To see what changed: patchbay plugin verify {name}",
             name = package.name
         );
         return Err(CliError::new(Code::PackageChanged, message));

@@ -233,7 +233,7 @@ fn granted_credentials(
                 continue;
             }
             return Err(usage(format!(
-                "there is no credential '{name}': config.toml needs a table [credentials.{name}] with the origin that it is for."
+                "credential '{name}' not found: config.toml needs a table [credentials.{name}] with the credential's origin."
             )));
         };
         if config.key_command.is_some() {

@@ -90,7 +90,7 @@ async fn remove_skill(host: &Arc<Host>, home: &HomeDirs, name: &Name, data: bool
     let removed = uninstall(&skills, name)?;
     if removed.is_empty() {
         let mut message = format!(
-            "there is no package '{name}', and no skill '{name}' in {}.",
+            "no package '{name}' found, and no skill '{name}' in {}.",
             text::clean_line(&skills.to_string_lossy())
         );
         let installed = host.installed_skills(Path::new(".")).await?;

@@ -38,7 +38,7 @@ pub(super) async fn run(sync: &PluginSync) -> Result<ExitCode, CliError> {
     let (from, inspector) = (sync.from.as_deref(), inspector(false)?);
     let plan = SyncPlan::new(&held, &target, from, sync.exact, &inspector, &sign_in).await?;
     if plan.is_empty() {
-        say!("The packages are already those of the lock.");
+        say!("The packages already match the lock.");
         return Ok(ExitCode::SUCCESS);
     }
     let (mut asks, mut lower) = (Vec::new(), Vec::new());
@@ -77,7 +77,7 @@ pub(super) async fn run(sync: &PluginSync) -> Result<ExitCode, CliError> {
         return Ok(code);
     }
     plan.apply(&mut held).await?;
-    say!("The packages are those of the lock. Open sessions use them after /reload_skills.");
+    say!("The packages match the lock now. Open sessions use them after /reload_skills.");
     Ok(ExitCode::SUCCESS)
 }
 
@@ -114,9 +114,9 @@ pub(super) fn verify(names: &[PackageName], as_json: bool) -> Result<ExitCode, C
         }
         if wrong.is_empty() && unknown.is_empty() {
             match &package.signer {
-                Some(signer) => say!("{name}: all files are those of packages.lock, signed by {signer}."),
+                Some(signer) => say!("{name}: all files match packages.lock, signed by {signer}."),
                 None => say!(
-                    "{name}: all files are those of packages.lock. It is not signed, so nothing proves who made it."
+                    "{name}: all files match packages.lock. The package is not signed, so nothing proves who made it."
                 ),
             }
         }

@@ -37,7 +37,7 @@ pub(super) async fn run(host: &Host, arguments: ShowSession) -> Result<ExitCode,
 /// Returns the agent of a session whose UUID begins with `prefix`.
 async fn find_agent(store: &Store, session: SessionId, prefix: &str) -> Result<AgentId, CliError> {
     if prefix.is_empty() {
-        return Err(CliError::new(Code::InvalidArgs, "--agent requires a UUID, or a beginning of it."));
+        return Err(CliError::new(Code::InvalidArgs, "--agent requires a UUID or the beginning of one."));
     }
     let found = store.agents_with_prefix(session, prefix, LISTED as u32 + 1).await?;
     match &found[..] {

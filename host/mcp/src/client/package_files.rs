@@ -33,7 +33,7 @@ impl PackageFiles {
         let found = Sums::of_copy(&self.root).map(|sums| sums.digest());
         if !found.is_ok_and(|digest| digest == self.digest) {
             return Err(format!(
-                "the files of package '{package}' are not those of packages.lock ('patchbay plugin verify {package}' lists them)"
+                "the files of package '{package}' do not match packages.lock ('patchbay plugin verify {package}' lists them)"
             ));
         }
         let failed = |error: io::Error| format!("package '{package}' cannot be prepared: {error}");
@@ -88,7 +88,7 @@ mod tests {
         let prepare = |folder: &Path| files.prepare(&program, folder);
         fs::write(&other, "y").unwrap();
         let refused = prepare(&root).unwrap_err();
-        assert!(refused.starts_with("the files of package 'tools' are not those of packages.lock"), "{refused}");
+        assert!(refused.starts_with("the files of package 'tools' do not match packages.lock"), "{refused}");
         assert_eq!((mode(&program), data.exists()), (0o644, false));
         fs::write(&other, "x").unwrap();
         fs::write(root.join("more"), "x").unwrap();

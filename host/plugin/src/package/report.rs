@@ -310,7 +310,9 @@ impl SkillReport {
             lines.push(format!("  tool {}: {}", self.name.tool(&tool.name), text::clean_line(&tool.description)));
         }
         lines.extend(self.asks().iter().map(|asked| format!("  asks for {}", asked_line(asked))));
-        lines.extend(self.unasked_imports().map(|import| format!("  imports {import}, asks for none of it")));
+        lines.extend(
+            self.unasked_imports().map(|import| format!("  imports {import}, but requests no capability for it")),
+        );
         lines.extend(self.inspected.notes.iter().map(|note| format!("  note: {}", text::clean_line(note))));
         lines
     }

@@ -330,7 +330,7 @@ impl Session {
 fn check(agent: &Agent, typed: &TypedLine, input: &LineInput, state: &SessionState) -> Result<(), Outcome> {
     let bytes = input.text.len();
     if bytes > LINE_BYTES {
-        let message = format!("a line of {bytes} bytes is over the limit of {LINE_BYTES}; nothing of it was kept.");
+        let message = format!("a line of {bytes} bytes exceeds the limit of {LINE_BYTES}; it was discarded.");
         return Err(Outcome::error(Code::LineTooLong, message));
     }
     typed.check_files(input, &state.snapshot)?;
