@@ -132,7 +132,7 @@ fn models_and_guests_do_not_learn_the_command() {
         let lines = [&*by_the_model, &format!("/model {provider}:foo"), "/ask", "hello"];
         let answers = patchbay.answers(&lines);
         // A model cannot choose the provider alone, so its call ends before the key is needed.
-        for (told, text) in [(&answers[0], "there is no user to ask here"), (&answers[2], short)] {
+        for (told, text) in [(&answers[0], "no user can be asked here"), (&answers[2], short)] {
             assert!(told.message().contains(text) && !told.message().contains(WORD), "{}", told.message());
         }
         assert_eq!(answers[2].code(), "tool_failed");

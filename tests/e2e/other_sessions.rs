@@ -103,7 +103,7 @@ fn terminal_goes_on_in_another_session() {
     terminal.wait_for_text("You said: the second message");
     terminal.wait_until_idle();
     terminal.press("/resume\r");
-    terminal.wait_for_text("/resume ID goes on in one of them, /new in a new session.");
+    terminal.wait_for_text("/resume ID continues one of them, /new starts a new session.");
     let lines = terminal.lines();
     let line = |words: &str| lines.iter().find(|line| line.ends_with(words)).unwrap_or_else(|| panic!("{lines:?}"));
     assert!(line("  the second message").starts_with("* "), "{lines:?}");

@@ -50,7 +50,7 @@ fn read_order() -> io::Result<Order> {
     let mut line = Vec::new();
     io::stdin().lock().take(ORDER).read_until(b'\n', &mut line)?;
     if !line.ends_with(b"\n") {
-        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it has no end"));
+        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it is incomplete"));
     }
     Ok(serde_json::from_slice(&line)?)
 }

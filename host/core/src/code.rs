@@ -114,7 +114,7 @@ codes! {
         AttachmentsCaptured = "attachments_captured", "A line with attachments cannot be captured.";
         AttachmentRefused = "attachment_refused", "A file cannot be attached; the message says why. Nothing was sent.";
         AttachmentUnreadable = "attachment_unreadable", "The chosen model cannot read what is attached; nothing was sent.";
-        LineTooLong = "line_too_long", "The line is longer than the limit; nothing of it was stored.";
+        LineTooLong = "line_too_long", "The line is longer than the limit and was discarded.";
     }
     "A turn ended early" {
         TurnCancelled = "turn_cancelled", "The turn was cancelled; the partial answer is kept.";

@@ -119,7 +119,7 @@ pub(crate) fn parse(text: &str, names: &dyn Names) -> Result<ModelQuery, ModelEr
         let last = model.rsplit_once('/').map_or("", |(_, last)| last);
         let why = name_problem(model).or_else(|| match listed {
             true => None,
-            false if model.split('/').any(str::is_empty) => Some("it has nothing before or after one of its '/'"),
+            false if model.split('/').any(str::is_empty) => Some("it begins or ends with '/', or contains '//'"),
             false if level.is_some() && ThinkingLevel::from_word(last).is_some() => Some("it has two thinking levels"),
             false => None,
         });
@@ -223,12 +223,12 @@ mod tests {
             ("claude-\u{202e}abc", "claude-abc", "it contains invisible characters"),
             ("claude-\u{e9}", "claude-\u{e9}", "it contains characters that are not ASCII"),
             (&*long, &*format!("{}\u{2026}", &long[..80]), "it is too long"),
-            ("claude-sonnet-4-5//high", "claude-sonnet-4-5//high", "it has nothing before or after one of its '/'"),
-            ("org//model/v2", "org//model/v2", "it has nothing before or after one of its '/'"),
+            ("claude-sonnet-4-5//high", "claude-sonnet-4-5//high", "it begins or ends with '/', or contains '//'"),
+            ("org//model/v2", "org//model/v2", "it begins or ends with '/', or contains '//'"),
             ("claude-sonnet-4-5/low/high", "claude-sonnet-4-5/low/high", "it has two thinking levels"),
             ("openai:gpt-4o/low/high", "openai:gpt-4o/low/high", "it has two thinking levels"),
-            ("local:/model", "local:/model", "it has nothing before or after one of its '/'"),
-            ("local:org//model", "local:org//model", "it has nothing before or after one of its '/'"),
+            ("local:/model", "local:/model", "it begins or ends with '/', or contains '//'"),
+            ("local:org//model", "local:org//model", "it begins or ends with '/', or contains '//'"),
             ("local:org/mod\u{e9}l", "local:org/mod\u{e9}l", "it contains characters that are not ASCII"),
         ] {
             let expected = format!("'{shown}' is not a model name: {why}; {NAME_RULE}.");

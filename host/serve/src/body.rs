@@ -42,7 +42,7 @@ async fn read_within(
         let frame = tokio::select! {
             biased;
             () = client.ended().cancelled() => {
-                let message = "the server holds too many unhandled bytes, most of them from this token; try again later.";
+                let message = "the server's buffers are full, mostly with data of this token; send this again.";
                 return Err(failed(StatusCode::SERVICE_UNAVAILABLE, Code::Unavailable, message));
             }
             frame = timeout_at(deadline, body.frame()) => frame,

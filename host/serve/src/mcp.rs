@@ -94,7 +94,8 @@ fn endpoint(state: &ServeState, token: &ClientToken, named: Option<&str>) -> Res
     let ended = state.tokens.watch(token.digest);
     state.mcp.get(state.sessions.host(), token, ended, workspace).ok_or_else(|| {
         let message = format!(
-            "too many workspaces are in use: {TOKEN_ENDPOINTS} by this token, or {ENDPOINTS} by all tokens; try again when a request has ended."
+            "too many workspaces are in use: the limit is {TOKEN_ENDPOINTS} for each token and {ENDPOINTS} in total. \
+             Wait until a request has ended."
         );
         ApiError { message, ..ApiError::new(StatusCode::SERVICE_UNAVAILABLE, Code::Unavailable) }
     })

@@ -54,7 +54,7 @@ impl SocketEnd {
             Self::Token => (1008, "the token was removed or has expired"),
             Self::TooLong => (1009, "a message is over 64 MiB"),
             Self::Restart => (1012, "the server restarts; connect again"),
-            Self::Unread => (1013, "too many bytes wait in all connections, most of them in this one; connect again"),
+            Self::Unread => (1013, "the server's buffers are full, mostly with data of this connection; connect again"),
         };
         CloseFrame { code, reason: reason.into() }
     }
@@ -112,7 +112,7 @@ pub(crate) async fn serve(socket: WebSocket, state: &ServeState, token: &ClientT
         if has_too_many {
             tracing::warn!(
                 token = token.name.as_str(),
-                "disconnecting a client: too many bytes wait to be sent to it or were not handled yet"
+                "disconnecting a client: the server's buffers are full, mostly with its data"
             );
             let close = Message::Close(Some(SocketEnd::Unread.frame()));
             let _ = timeout(CLOSING, sink.send(close)).await;

@@ -94,7 +94,7 @@ impl PersonAccess<'_> {
         let Self { record, slots } = *self;
         let context = &record.context;
         let Some(approvals) = &context.approvals else {
-            return Err("there is no user to ask here".to_owned());
+            return Err("no user can be asked here".to_owned());
         };
         let question = Question {
             agent: context.agent,

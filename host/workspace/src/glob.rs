@@ -58,7 +58,7 @@ impl Glob {
 /// Returns why `part` can never match. Refusing such globs makes the mistake visible to their author.
 fn part_error(part: &str) -> Option<&'static str> {
     match part {
-        "" => Some("a segment of it is empty; it must not begin or end with '/'"),
+        "" => Some("it has an empty segment; remove '/' at the beginning or end, and '//'"),
         "." | ".." => Some("'.' and '..' match nothing"),
         _ => None,
     }

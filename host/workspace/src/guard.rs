@@ -24,7 +24,7 @@ const SETTINGS: &str = "it contains skills, or settings by which agents, editors
      change it";
 const TEMPORARY: &str = "names of this form are Patchbay's temporary files";
 const BARE: &str =
-    "with it the folder would be, or is, a bare git repository, whose configuration and hooks make git run commands";
+    "it would create or change a bare git repository, whose configuration and hooks make git run commands";
 /// Why no file in Patchbay's own folders can be used.
 pub(crate) const OWN_FOLDER: &str = "it is one of Patchbay's own folders or files, or is in one";
 

@@ -66,9 +66,9 @@ fn path_error(text: &str) -> Option<&'static str> {
 /// Returns why `part` is not a valid part of a path. Walks skip such names, because no call could use them.
 pub(crate) fn part_error(part: &str) -> Option<&'static str> {
     match part {
-        "" => Some("a segment of it is empty"),
+        "" => Some("it has an empty segment"),
         "." | ".." => Some("'.' and '..' are not followed"),
-        part if part.len() > limits::NAME_BYTES => Some("a segment of it is longer than 255 bytes"),
+        part if part.len() > limits::NAME_BYTES => Some("it has a segment longer than 255 bytes"),
         part if part.contains('\\') => Some("it contains a backslash; separate segments with '/'"),
         part if part.contains('/') => Some("a name cannot contain '/'"),
         part if part.chars().any(char::is_control) => Some("it contains a control character"),

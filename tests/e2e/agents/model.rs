@@ -170,7 +170,7 @@ async fn model_cannot_move_an_agent_to_another_provider_alone() {
         );
         failed(&error, "denied")
     };
-    assert_eq!(set(&play, "$self", "local-1").await, refused("there is no user to ask here"));
+    assert_eq!(set(&play, "$self", "local-1").await, refused("no user can be asked here"));
     play.session.set_approver(Answering::new(Approval::No));
     assert_eq!(set(&play, "$self", "local-1").await, refused("the user did not allow it"));
     assert_eq!((server.requests().len(), &*model(&play, agent).await), (0, "demo/demo-1/default"));

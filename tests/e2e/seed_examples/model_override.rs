@@ -59,7 +59,7 @@ pub(super) fn run(table: &mut Table) {
 
     // The name belongs to the agent's own provider: a move to another one asks a person, and there is none here.
     let moved = set(&mut live, &root, CHAT.model);
-    assert!(moved.contains("there is no user to ask here"), "{moved}");
+    assert!(moved.contains("no user can be asked here"), "{moved}");
     let forked = live.answer(&format!("/fork --model {}", CHAT.model));
     let child = forked.data()["child_uuid"].as_str().unwrap().to_owned();
     live.answer("/switch root");

@@ -156,7 +156,7 @@ fn transport_failed(loss: Loss, limits: &ExchangeLimits) -> Result<Input, Attemp
         EgressError::Truncated { .. } => failed(TransportKind::Reset, error.to_string()),
         EgressError::Protocol { .. } | EgressError::Encoding { .. } => failed(TransportKind::Failed, error.to_string()),
         EgressError::HeadTooLarge { headers, bytes } => {
-            let message = format!("the response has more than {headers} headers, or over {bytes} bytes of them");
+            let message = format!("the response head exceeds the limit of {headers} headers or {bytes} bytes");
             failed(TransportKind::TooLarge, message)
         }
         EgressError::TooLarge { what, key, limit } => match key {

@@ -8,7 +8,7 @@ use super::Front;
 use crate::{NextSession, words};
 
 /// The last line of the list.
-const HINT: &str = "/resume ID goes on in one of them, /new in a new session.";
+const HINT: &str = "/resume ID continues one of them, /new starts a new session.";
 
 impl Front {
     /// Leaves the session for `next`. Running agents are stopped, as by `/quit`.
@@ -66,7 +66,7 @@ mod tests {
         };
         let list = rendered(&[session("a1b2c3d4", "Fix the tests", true), session("a1b2c3d4-e", "/calc 1", false)]);
         let expected = "* a1b2c3d4    2026-11-21 20:04  Fix the tests\n  a1b2c3d4-e  2026-11-21 20:04  /calc 1\n\
-                        /resume ID goes on in one of them, /new in a new session.";
+                        /resume ID continues one of them, /new starts a new session.";
         assert_eq!(list, expected);
         assert_eq!(rendered(&[]), "This workspace has no other sessions yet.");
     }

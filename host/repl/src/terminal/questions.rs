@@ -36,7 +36,7 @@ const SHOW_ALL: char = 'v';
 /// In place of the answers while the composer has text.
 const DISARMED: &str = "Clear your text to answer (Ctrl+C); Esc no";
 /// In place of the answers while the user writes why not.
-const REFUSING: &str = "Why not? Enter sends your no with it; Esc no without a reason";
+const REFUSING: &str = "Why not? Enter sends your reason; Esc denies without one";
 /// How to open the question of an agent that is not in view.
 const CALL: &str = "  (Tab answers)";
 
