@@ -56,7 +56,7 @@ pub(crate) struct TerminalFront<'a> {
     pub(crate) home: &'a HomeDirs,
     pub(crate) settings: TerminalSettings,
     pub(crate) progress: &'a ProgressLine,
-    /// Finds a session by its id, or a unique beginning of it.
+    /// Finds a session by its id, or a unique prefix of it.
     pub(crate) find: &'a dyn Fn(&str) -> Result<SessionId, CliError>,
 }
 

@@ -70,7 +70,7 @@ pub enum FrontEnd {
 pub enum NextSession {
     /// A new one in the same workspace.
     New,
-    /// A stored one: its id, or a unique beginning of it.
+    /// A stored one: its id, or a unique prefix of it.
     Resume(String),
 }
 

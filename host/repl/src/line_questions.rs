@@ -64,6 +64,7 @@ impl LineQuestions {
                     self.waiting.push_back(*question);
                     match self.waiting.len() {
                         1 => self.show_first().unwrap_or_default(),
+                        2 => "1 more question waits.".to_owned(),
                         more => format!("{} more questions wait.", more - 1),
                     }
                 }
@@ -179,7 +180,7 @@ mod tests {
         let (first, mut second) = (ask(), None);
         questions.next().await;
         second.replace(ask());
-        assert_eq!(questions.next().await, "1 more questions wait.");
+        assert_eq!(questions.next().await, "1 more question waits.");
         first.abort();
         let _ = first.await;
         let later = Instant::now() + DEAF;

@@ -13,7 +13,7 @@ pub(crate) struct Exec {
     /// Print one JSON object per line: the session, then events, each with its agent, and a result after each line
     #[arg(long)]
     pub(crate) json: bool,
-    /// Attach an image, a PDF or a text file to the first line, which must be a message; '-' attaches text from standard input; can be
+    /// Attach an image, a PDF or a text file to the first line, a message or a command that accepts files; '-' attaches text from standard input; can be
     /// repeated
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) attach: Vec<PathBuf>,
