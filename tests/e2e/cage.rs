@@ -10,8 +10,8 @@ use std::{
 };
 
 use patchbay_cage::{
-    CageFolders, CageProgram, CageSettings, Isolation, Order, ProgramEnd, ProtectedFiles, RunningProgram, Support,
-    UserFolders, closed_environment,
+    CageFolders, CageProgram, CageSettings, Cages, Isolation, Order, ProgramEnd, ProtectedFiles, RunningProgram,
+    Support, UserFolders, closed_environment,
 };
 use patchbay_tests::binary;
 use tempfile::TempDir;
@@ -78,19 +78,23 @@ impl Caged {
         self.home.path().canonicalize().unwrap().join(name)
     }
 
-    fn start(&self, program: &str, arguments: &[&str]) -> RunningProgram {
+    fn order(&self, program: &str, arguments: &[&str]) -> Order {
         let (workspace, temp) = (self.path("work"), self.path("temp"));
         let mut fence = self.folders.fence(self.support, &workspace, &temp);
         fence.network = self.network;
         let mut environment = self.environment.clone();
         environment.push(("TMPDIR".to_owned(), temp.to_str().unwrap().to_owned()));
-        let order = Order {
+        Order {
             program: program.to_owned(),
             arguments: arguments.iter().map(|argument| (*argument).to_owned()).collect(),
             folder: workspace,
             environment,
             fence: Some(fence),
-        };
+        }
+    }
+
+    fn start(&self, program: &str, arguments: &[&str]) -> RunningProgram {
+        let order = self.order(program, arguments);
         let _runtime = self.runtime.enter();
         RunningProgram::start(&self.child, &order).unwrap()
     }
@@ -174,6 +178,36 @@ fn files_outside_are_neither_read_nor_changed() {
     }
     let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(caged.path("notes")).unwrap().permissions());
     assert_eq!(mode & 0o7, 0o4, "the mode was changed");
+}
+
+/// A child that was started before anything was known about the program, and long before it had the order.
+#[test]
+fn waiting_child_builds_the_same_cage() {
+    let caged = Caged::new();
+    for isolation in [Isolation::Processes, Isolation::Mounts, Isolation::None] {
+        let caged = Caged::with(Support { isolation, ..caged.support });
+        let cages = Cages::new(caged.child.clone());
+        let run = |script: &str| {
+            caged.runtime.block_on(async {
+                cages.prepare();
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                let running = cages.start(&caged.order("/bin/sh", &["-c", script])).unwrap();
+                let end = running.ended().await;
+                (end.exit_code, running.output(|output| output.tail(1 << 20).text))
+            })
+        };
+        for script in ["cat ~/notes", "echo x > ~/new", "python3 -c 'import socket; socket.socket()'"] {
+            let (code, output) = run(script);
+            caged.check_refused(script, code, &output);
+        }
+        // It does not stay in the folder of the child.
+        let (code, output) = run("pwd && touch made");
+        let folder = caged.path("work");
+        assert_eq!((code, output.lines().next()), (Some(0), folder.to_str()), "{output}");
+        assert!(folder.join("made").exists());
+        assert_eq!(run(DAEMONS).0, Some(0));
+        assert_none_left(&folder);
+    }
 }
 
 #[test]

@@ -157,6 +157,67 @@ fn wait_for_only_patchbay(workspace: &Path) {
     panic!("these are left: {:?}", processes_in(workspace));
 }
 
+/// Returns the processes that Patchbay has started for programs.
+fn supervisors_of(patchbay: u32) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        let read = |name: &str| fs::read_to_string(entry.path().join(name)).unwrap_or_default();
+        let is_child = read("status").lines().any(|line| *line == format!("PPid:\t{patchbay}"));
+        if is_child && read("cmdline").ends_with("\0cage\0") {
+            found.push(entry.file_name().into_string().unwrap());
+        }
+    }
+    found
+}
+
+#[test]
+fn waiting_process_ends_with_the_terminal() {
+    let patchbay = Patchbay::quick();
+    let wait_for_one = |terminal: &Terminal| {
+        terminal.wait_until("one process waits", || supervisors_of(terminal.id()).len() == 1);
+        supervisors_of(terminal.id()).remove(0)
+    };
+    let wait_for_end = |id: &str| {
+        let command_line = Path::new("/proc").join(id).join("cmdline");
+        for _ in 0..200 {
+            // What is not reaped yet has none.
+            if !fs::read_to_string(&command_line).is_ok_and(|line| line.ends_with("\0cage\0")) {
+                return;
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
+        panic!("process {id} is left");
+    };
+    let terminal = open(&patchbay);
+    assert_eq!(supervisors_of(terminal.id()), Vec::<String>::new(), "one was started without a reason");
+    ask(&terminal, r#"{"command":"true"}"#);
+    let first = wait_for_one(&terminal);
+    answer(&terminal, "1");
+    terminal.wait_until_idle();
+    let second = wait_for_one(&terminal);
+    assert_ne!(first, second, "a process runs one program");
+    wait_for_end(&first);
+    terminal.signal("KILL");
+    wait_for_end(&second);
+    drop(terminal);
+    // The user types a command, and leaves.
+    let terminal = open(&patchbay);
+    terminal.press("!e");
+    let waiting = wait_for_one(&terminal);
+    terminal.press("cho done\r");
+    terminal.wait_for_containing("exit code 0. Your next message has this output.");
+    wait_for_end(&waiting);
+    let waiting = wait_for_one(&terminal);
+    terminal.press("/new\r");
+    wait_for_end(&waiting);
+    terminal.press("!e");
+    let waiting = wait_for_one(&terminal);
+    terminal.press("\x15");
+    terminal.press(CTRL_D);
+    terminal.wait_for_exit();
+    wait_for_end(&waiting);
+}
+
 #[test]
 fn program_in_the_background_is_read_and_stopped() {
     let patchbay = Patchbay::quick();

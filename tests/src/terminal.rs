@@ -263,9 +263,14 @@ impl Terminal {
         String::from_utf8_lossy(&locked(&self.written)).into_owned()
     }
 
+    /// Returns the process id of the program, which must run.
+    pub fn id(&self) -> u32 {
+        self.child.process_id().expect("the program runs")
+    }
+
     /// Sends a signal to the program, such as `TERM`.
     pub fn signal(&self, signal: &str) {
-        let id = self.child.process_id().expect("the program runs").to_string();
+        let id = self.id().to_string();
         let status = Command::new("kill").args(["-s", signal, &id]).status().expect("kill starts");
         assert!(status.success(), "kill -s {signal} {id}");
     }

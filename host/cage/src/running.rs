@@ -5,7 +5,8 @@ use std::{io, path::PathBuf, process::Stdio, sync::Arc, time::Duration};
 use parking_lot::Mutex;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
-    process::{Child, ChildStdin, ChildStdout, Command},
+    process::{Child, ChildStderr, ChildStdin, ChildStdout, Command},
+    runtime::Handle,
     sync::{oneshot, watch},
 };
 
@@ -25,10 +26,56 @@ const REST: Duration = Duration::from_secs(2);
 /// How the host starts itself as the child.
 #[derive(Clone, Debug)]
 pub struct CageProgram {
-    /// The path of this program.
+    /// The absolute path of this program.
     pub program: PathBuf,
     /// The arguments that make it the child.
     pub arguments: Vec<String>,
+}
+
+impl CageProgram {
+    /// Starts a child, which waits for an order. It has no environment, and keeps no folder in use while it waits.
+    pub(crate) fn spawn(&self) -> io::Result<CageChild> {
+        let mut process = Command::new(&self.program)
+            .args(&self.arguments)
+            .env_clear()
+            .current_dir("/")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let missing = || io::Error::other("the child has no pipes");
+        let stdin = process.stdin.take().ok_or_else(missing)?;
+        let stdout = process.stdout.take().ok_or_else(missing)?;
+        let stderr = process.stderr.take().ok_or_else(missing)?;
+        Ok(CageChild { process, stdin, stdout, stderr })
+    }
+}
+
+/// A child process and its pipes.
+#[derive(Debug)]
+pub(crate) struct CageChild {
+    pub(crate) process: Child,
+    stdin: ChildStdin,
+    stdout: ChildStdout,
+    stderr: ChildStderr,
+}
+
+impl CageChild {
+    /// Sends the order. After an error, the child has never had a whole order and has run nothing.
+    async fn send(&mut self, line: &[u8]) -> io::Result<()> {
+        self.stdin.write_all(line).await?;
+        self.stdin.flush().await
+    }
+
+    /// Ends a child that has had no order.
+    pub(crate) fn discard(mut self) {
+        // An error means that it has ended.
+        let _ = self.process.start_kill();
+        // Without a runtime, this process is ending.
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(async move { self.process.wait().await });
+        }
+    }
 }
 
 /// A program that runs, or has ended. Dropping it kills the program and all that it started.
@@ -43,37 +90,45 @@ pub struct RunningProgram {
 }
 
 impl RunningProgram {
-    /// Starts a program. Must be called within a tokio runtime.
+    /// Starts a program in a new child. Must be called within a tokio runtime.
     ///
     /// # Errors
     /// If the child cannot be started. That the program cannot be started is its [`ProgramEnd`].
     pub fn start(child: &CageProgram, order: &Order) -> io::Result<Self> {
+        Self::start_in(child.spawn()?, None, order)
+    }
+
+    /// Starts a program in a child that waits for its order. If it has ended in the meantime and `replacement` is set, a new child runs
+    /// the program.
+    pub(crate) fn start_in(child: CageChild, replacement: Option<CageProgram>, order: &Order) -> io::Result<Self> {
         let mut line = serde_json::to_vec(order)?;
         line.push(b'\n');
-        let mut child = Command::new(&child.program)
-            .args(&child.arguments)
-            .env_clear()
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()?;
-        let missing = || io::Error::other("the child has no pipes");
-        let stdin = child.stdin.take().ok_or_else(missing)?;
-        let stdout = child.stdout.take().ok_or_else(missing)?;
         let output = Arc::new(Mutex::new(ProgramOutput::default()));
         let (grows, grown) = watch::channel(());
         let (ends, end) = watch::channel(None);
         let (stop, stopped) = oneshot::channel();
-        let mut reading = tokio::spawn(read(stdout, Arc::clone(&output), grows));
+        let written = Arc::clone(&output);
         tokio::spawn(async move {
-            let ended = watch(child, stdin, line, stopped).await;
-            // Something that escaped from a child that was killed may have the output still.
-            if tokio::time::timeout(REST, &mut reading).await.is_err() {
-                reading.abort();
-            }
+            let ended = match deliver(child, replacement, &line).await {
+                Ok(child) => {
+                    let mut reading = tokio::spawn(read(child.stdout, written, grows));
+                    let ended = watch(child.process, child.stdin, child.stderr, stopped).await;
+                    // Something that escaped from a child that was killed may have the output still.
+                    if tokio::time::timeout(REST, &mut reading).await.is_err() {
+                        reading.abort();
+                    }
+                    ended
+                }
+                Err(error) => ProgramEnd::failed(format!("cannot start a cage: {error}")),
+            };
             ends.send_replace(Some(ended));
         });
         Ok(Self { output, grown, end, stop: Mutex::new(Some(stop)) })
+    }
+
+    /// Returns what holds the end once the program has ended.
+    pub(crate) fn ending(&self) -> watch::Receiver<Option<ProgramEnd>> {
+        self.end.clone()
     }
 
     /// Kills the program and all that it started. [`RunningProgram::ended`] returns when they are gone.
@@ -113,21 +168,28 @@ async fn read(mut stdout: ChildStdout, output: Arc<Mutex<ProgramOutput>>, grows:
     }
 }
 
-/// Sends the order, and waits for the end. Standard input is closed when the program is to be stopped.
-async fn watch(mut child: Child, mut stdin: ChildStdin, line: Vec<u8>, stopped: oneshot::Receiver<()>) -> ProgramEnd {
-    let stderr = child.stderr.take();
+/// Sends the order to `child`, or to a new one if it does not receive it.
+async fn deliver(mut child: CageChild, replacement: Option<CageProgram>, line: &[u8]) -> io::Result<CageChild> {
+    if child.send(line).await.is_err()
+        && let Some(replacement) = replacement
+    {
+        child.discard();
+        child = replacement.spawn()?;
+        // An error means that it has ended; its report, or what the system says about its end, is better.
+        let _ = child.send(line).await;
+    }
+    Ok(child)
+}
+
+/// Waits for the end. Standard input is closed when the program is to be stopped.
+async fn watch(mut child: Child, stdin: ChildStdin, stderr: ChildStderr, stopped: oneshot::Receiver<()>) -> ProgramEnd {
     let reporting = async {
         let mut report = Vec::new();
-        if let Some(stderr) = stderr {
-            // If reading fails, the bytes before the error are the report.
-            let _ = stderr.take(REPORT).read_to_end(&mut report).await;
-        }
+        // If reading fails, the bytes before the error are the report.
+        let _ = stderr.take(REPORT).read_to_end(&mut report).await;
         report
     };
     let lifeline = async {
-        // An error means that the child has ended.
-        let _ = stdin.write_all(&line).await;
-        let _ = stdin.flush().await;
         // Sent to, or dropped.
         let _ = stopped.await;
         drop(stdin);

@@ -30,6 +30,9 @@ pub(crate) const PROCESSES: usize = 512;
 /// Runs the child: reads an [`Order`] from standard input, and ends when the program and all that it started are gone. The process
 /// must have no other threads.
 pub fn supervise() -> ExitCode {
+    // While it waits for an order, the process only does what is the same for each order.
+    // Away from the terminal of the user, its signals and its job control.
+    let _ = rustix::process::setsid();
     let end =
         read_order().map_or_else(|error| Some(ProgramEnd::failed(format!("cannot read the order: {error}"))), run);
     // `None`: a process of its own has reported.
@@ -56,8 +59,8 @@ fn read_order() -> io::Result<Order> {
 }
 
 fn run(order: Order) -> Option<ProgramEnd> {
-    // Away from the terminal of the user, its signals and its job control.
-    let _ = rustix::process::setsid();
+    // Where its processes are shows what they belong to. If it cannot be entered, the program is not started either.
+    let _ = std::env::set_current_dir(&order.folder);
     if order.fence.is_some() {
         limit(Resource::Fsize, FILE);
         limit(Resource::Core, 0);

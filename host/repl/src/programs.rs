@@ -15,7 +15,7 @@ use std::{
 
 use parking_lot::Mutex;
 use patchbay_cage::{
-    CageFolders, CageProgram, FenceOrder, Isolation, Order, ProgramEnd, ProtectedFiles, RunningProgram, Support,
+    CageFolders, CageProgram, Cages, FenceOrder, Isolation, Order, ProgramEnd, ProtectedFiles, RunningProgram, Support,
     closed_environment,
 };
 use patchbay_core::text;
@@ -62,6 +62,8 @@ pub struct ProgramOptions {
 /// The programs that models run in one session. Dropping it kills them.
 pub struct Programs {
     options: ProgramOptions,
+    /// Starts the programs, and keeps a process ready for the next one.
+    cages: Arc<Cages>,
     session: Weak<Session>,
     workspace: PathBuf,
     /// The best fence that this machine has built.
@@ -89,6 +91,7 @@ impl Programs {
     /// Offers the models of a session the tools that run programs, unless `options` removes them.
     pub fn offer(session: &Arc<Session>, options: ProgramOptions) -> Arc<Self> {
         let programs = Arc::new(Self {
+            cages: Cages::new(options.child.clone()),
             options,
             session: Arc::downgrade(session),
             workspace: session.workspace().into(),
@@ -133,6 +136,8 @@ impl Programs {
             return terms;
         }
         let support = self.probe().await;
+        // While the user reads the question.
+        self.prepare();
         terms.notes = self.notes(command, support, &terms);
         terms
     }
@@ -217,7 +222,7 @@ impl Programs {
         let session = session.ok_or_else(|| OutsideError::Unavailable("the session is closed".to_owned()))?;
         let order = self.order(command, terms)?;
         let before = self.protected().await;
-        let running = RunningProgram::start(&self.options.child, &order);
+        let running = self.cages.start(&order);
         let running = running.map_err(|error| OutsideError::Unavailable(format!("cannot start a cage: {error}")))?;
         Ok(WatchedProgram::new(Arc::clone(self), session, running, before))
     }
@@ -234,7 +239,12 @@ impl Programs {
             environment: variables.collect(),
             fence: None,
         };
-        RunningProgram::start(&self.options.child, &order)
+        self.cages.start(&order)
+    }
+
+    /// Starts a process for the next program, unless there is one that waits: a program may follow soon.
+    pub(crate) fn prepare(&self) {
+        self.cages.prepare();
     }
 
     async fn protected(&self) -> ProtectedFiles {
@@ -284,9 +294,10 @@ impl Programs {
         Ok(id)
     }
 
-    /// Waits until the programs of models have ended with the session, and what they have changed is found. Does nothing if no model has
+    /// Waits until the programs of models have ended with the session, and what they have changed is found. Does not wait if no model has
     /// asked for one.
     pub async fn settle(&self) {
+        self.cages.close();
         if self.temp.get().is_some()
             && let Some(session) = self.session.upgrade()
         {

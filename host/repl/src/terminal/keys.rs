@@ -72,6 +72,7 @@ impl Front {
             _ => {
                 if self.input.composer.key(key) {
                     self.edited();
+                    self.prepare_own();
                 }
             }
         }

@@ -70,6 +70,13 @@ impl OwnPrograms {
 }
 
 impl Front {
+    /// Starts the process for a command while the user still types it.
+    pub(super) fn prepare_own(&self) {
+        if self.input.composer.is_own_command() {
+            self.own_programs.programs.prepare();
+        }
+    }
+
     /// Runs a command that the user typed. `line` begins with `!`.
     pub(super) fn run_own(&mut self, line: &str) {
         self.conversation.transcript.entered(line);

@@ -1,0 +1,260 @@
+//! Starts programs, and keeps one child ready for the next program. A short program waits longer for its child to start than for
+//! anything else.
+//!
+//! The spare child is like any other: it waits for its order and has done nothing that depends on the order. It has no environment, and
+//! ends when this process does, because its standard input is closed then. If a spare has ended by itself, the next program starts in a new
+//! child, and nobody notices.
+
+use std::{
+    io,
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+use tokio::task::AbortHandle;
+
+use crate::{
+    order::Order,
+    running::{CageChild, CageProgram, RunningProgram},
+};
+
+/// How long a spare child waits for a program.
+const IDLE: Duration = Duration::from_secs(300);
+
+/// Starts programs in children, one of which may be waiting already. When this is dropped, the spare child ends; programs do not.
+#[derive(Debug)]
+pub struct Cages {
+    child: CageProgram,
+    idle: Duration,
+    state: Mutex<CagesState>,
+}
+
+#[derive(Debug, Default)]
+struct CagesState {
+    spare: Option<SpareChild>,
+    is_closed: bool,
+}
+
+#[derive(Debug)]
+struct SpareChild {
+    child: CageChild,
+    /// Drops the spare after its time.
+    timer: AbortHandle,
+}
+
+impl Cages {
+    /// Starts nothing yet.
+    pub fn new(child: CageProgram) -> Arc<Self> {
+        Self::with_idle_time(child, IDLE)
+    }
+
+    fn with_idle_time(child: CageProgram, idle: Duration) -> Arc<Self> {
+        Arc::new(Self { child, idle, state: Mutex::default() })
+    }
+
+    /// Starts a spare child unless there is one: call it when a program may follow soon. Must be called within a tokio runtime.
+    pub fn prepare(self: &Arc<Self>) {
+        let mut state = self.state.lock();
+        if state.is_closed || state.spare.as_mut().is_some_and(SpareChild::is_alive) {
+            return;
+        }
+        if let Some(ended) = state.spare.take() {
+            ended.discard();
+        }
+        // If it cannot be started, the next program reports why.
+        let Ok(child) = self.child.spawn() else { return };
+        let (cages, id, idle) = (Arc::downgrade(self), child.process.id(), self.idle);
+        let timer = tokio::spawn(async move {
+            tokio::time::sleep(idle).await;
+            discard_if(&cages, id);
+        });
+        state.spare = Some(SpareChild { child, timer: timer.abort_handle() });
+    }
+
+    /// Starts a program: in the spare child, or in a new one. When the program ends, the spare is replaced. Must be called within a
+    /// tokio runtime.
+    ///
+    /// # Errors
+    /// If no child can be started. That the program cannot be started is its [`ProgramEnd`](crate::ProgramEnd).
+    pub fn start(self: &Arc<Self>, order: &Order) -> io::Result<RunningProgram> {
+        let spare = self.state.lock().spare.take();
+        let running = match spare.and_then(SpareChild::into_child) {
+            Some(child) => RunningProgram::start_in(child, Some(self.child.clone()), order)?,
+            None => RunningProgram::start(&self.child, order)?,
+        };
+        // Not at once: the new child would take the processor from the program.
+        let (cages, mut end) = (Arc::downgrade(self), running.ending());
+        tokio::spawn(async move {
+            let _ = end.wait_for(Option::is_some).await;
+            if let Some(cages) = cages.upgrade() {
+                cages.prepare();
+            }
+        });
+        Ok(running)
+    }
+
+    /// Ends the spare child, and starts no other one. Programs can still be started.
+    pub fn close(&self) {
+        let spare = {
+            let mut state = self.state.lock();
+            state.is_closed = true;
+            state.spare.take()
+        };
+        if let Some(spare) = spare {
+            spare.discard();
+        }
+    }
+
+    /// Returns the process id of the spare child, if there is one.
+    #[cfg(test)]
+    fn spare_id(&self) -> Option<u32> {
+        self.state.lock().spare.as_ref()?.child.process.id()
+    }
+}
+
+impl Drop for Cages {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl SpareChild {
+    fn is_alive(&mut self) -> bool {
+        matches!(self.child.process.try_wait(), Ok(None))
+    }
+
+    /// Returns the child for a program; `None` if it has ended.
+    fn into_child(mut self) -> Option<CageChild> {
+        self.timer.abort();
+        self.is_alive().then_some(self.child)
+    }
+
+    fn discard(self) {
+        self.timer.abort();
+        self.child.discard();
+    }
+}
+
+/// Ends the spare child `id` if it still waits.
+fn discard_if(cages: &Weak<Cages>, id: Option<u32>) {
+    let Some(cages) = cages.upgrade() else { return };
+    let spare = cages.state.lock().spare.take_if(|spare| spare.child.process.id() == id);
+    if let Some(spare) = spare {
+        spare.discard();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, time::Instant};
+
+    use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+
+    use super::*;
+
+    /// Prints its process id when it has an order, and reports an exit code.
+    const CHILD: &str = r#"read -r order && echo $$ && printf '{"exit_code":7}' >&2"#;
+
+    fn child(script: &str) -> CageProgram {
+        CageProgram { program: "/bin/sh".into(), arguments: vec!["-c".to_owned(), script.to_owned()] }
+    }
+
+    /// Returns the process id of the child that has run a program.
+    async fn run(cages: &Arc<Cages>) -> u32 {
+        let order = Order {
+            program: "true".to_owned(),
+            arguments: Vec::new(),
+            folder: "/".into(),
+            environment: Vec::new(),
+            fence: None,
+        };
+        let running = cages.start(&order).unwrap();
+        let end = running.ended().await;
+        assert_eq!(end.exit_code, Some(7), "{end:?}");
+        running.output(|output| output.tail(100).text).trim().parse().unwrap()
+    }
+
+    async fn until(mut is_so: impl FnMut() -> bool) {
+        let end = Instant::now() + Duration::from_secs(20);
+        while !is_so() {
+            assert!(Instant::now() < end, "it did not happen");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    fn pid(id: u32) -> Pid {
+        Pid::from_raw(i32::try_from(id).unwrap()).unwrap()
+    }
+
+    fn is_gone(id: u32) -> bool {
+        test_kill_process(pid(id)).is_err()
+    }
+
+    #[tokio::test]
+    async fn spare_runs_one_program_and_is_replaced() {
+        let cages = Cages::new(child(CHILD));
+        cages.prepare();
+        let first = cages.spare_id().unwrap();
+        cages.prepare();
+        assert_eq!(cages.spare_id(), Some(first), "there is at most one");
+        assert_eq!(run(&cages).await, first);
+        until(|| cages.spare_id().is_some()).await;
+        let second = cages.spare_id().unwrap();
+        assert_ne!(second, first);
+        assert_eq!(run(&cages).await, second);
+    }
+
+    #[tokio::test]
+    async fn spare_that_has_ended_is_no_error() {
+        let cages = Cages::new(child(CHILD));
+        assert_ne!(run(&cages).await, 0, "there was no spare");
+        cages.prepare();
+        let spare = cages.spare_id().unwrap();
+        kill_process(pid(spare), Signal::KILL).unwrap();
+        until(|| !cages.state.lock().spare.as_mut().unwrap().is_alive()).await;
+        assert_ne!(run(&cages).await, spare);
+    }
+
+    #[tokio::test]
+    async fn spare_that_does_not_read_is_replaced_and_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        let closed = folder.path().join("closed");
+        // Only the first child closes its input, and stays.
+        let deaf = format!("if mkdir {0} 2>/dev/null; then exec 0<&-; echo $$ > {0}/id; sleep 300; fi; {CHILD}", closed.display());
+        let cages = Cages::new(child(&deaf));
+        cages.prepare();
+        let spare = cages.spare_id().unwrap();
+        until(|| fs::read(closed.join("id")).is_ok_and(|id| id.ends_with(b"\n"))).await;
+        assert_ne!(run(&cages).await, spare);
+        until(|| is_gone(spare)).await;
+    }
+
+    #[tokio::test]
+    async fn no_spare_is_left_at_the_end() {
+        let cages = Cages::new(child(CHILD));
+        cages.prepare();
+        let spare = cages.spare_id().unwrap();
+        cages.close();
+        until(|| is_gone(spare)).await;
+        cages.prepare();
+        assert_eq!(cages.spare_id(), None, "it is closed");
+        run(&cages).await;
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        assert_eq!(cages.spare_id(), None, "the program's end has made one");
+        let cages = Cages::new(child(CHILD));
+        cages.prepare();
+        let spare = cages.spare_id().unwrap();
+        drop(cages);
+        until(|| is_gone(spare)).await;
+    }
+
+    #[tokio::test]
+    async fn idle_spare_is_ended() {
+        let cages = Cages::with_idle_time(child(CHILD), Duration::from_millis(100));
+        cages.prepare();
+        let spare = cages.spare_id().unwrap();
+        until(|| cages.spare_id().is_none() && is_gone(spare)).await;
+        assert_ne!(run(&cages).await, spare);
+    }
+}
