@@ -44,7 +44,7 @@ struct SpareChild {
 }
 
 impl Cages {
-    /// Starts nothing yet.
+    /// Returns one without a spare child.
     pub fn new(child: CageProgram) -> Arc<Self> {
         Self::with_idle_time(child, IDLE)
     }
