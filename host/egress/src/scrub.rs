@@ -67,6 +67,24 @@ impl Scrub {
         self.0.matcher.is_empty()
     }
 
+    /// Whether both were made by the same call of [`Scrub::new`], and therefore remove the same secrets.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Whether one of `texts` contains a secret. Cheaper than removing it.
+    pub fn is_in_any<'t>(&self, texts: impl IntoIterator<Item = &'t [u8]>) -> bool {
+        if self.is_empty() {
+            return false;
+        }
+        let mut search = self.0.matcher.search();
+        texts.into_iter().any(|bytes| {
+            search.restart();
+            self.0.matcher.read(&mut search, Window { bytes, position: 0 });
+            !search.found.is_empty()
+        })
+    }
+
     /// Returns `bytes` without the secrets.
     pub fn bytes(&self, bytes: &[u8]) -> Vec<u8> {
         if self.is_empty() {

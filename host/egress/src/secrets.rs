@@ -12,12 +12,16 @@ use std::{
     future::Future,
     path::{Path, PathBuf},
     pin::Pin,
+    sync::Arc,
 };
 
 use parking_lot::{Mutex, MutexGuard};
 use patchbay_core::Name;
 
-use self::{command::KeyCommands, file::CredentialsFile};
+use self::{
+    command::KeyCommands,
+    file::{CredentialsFile, Entries},
+};
 use crate::{CredentialError, KeyCommand, Origin, Scrub, Secret, SecretError, Variables};
 
 pub use self::{
@@ -48,11 +52,22 @@ struct SecretsState {
     /// The scrub of each origin that was requested.
     scrubs: HashMap<Origin, Scrub>,
     /// The last scrub of every secret.
-    scrub_of_all: Scrub,
+    scrub_of_all: ScrubOfAll,
+    /// Number of changes of `found` and `bound`.
+    changes: u64,
+}
+
+/// A scrub of every secret, and the state that it was made of.
+#[derive(Default)]
+struct ScrubOfAll {
+    /// [`SecretsState::changes`] at that time; `None` before the first scrub.
+    changes: Option<u64>,
+    entries: Option<Arc<Entries>>,
+    scrub: Scrub,
 }
 
 /// Adds bindings with [`Secrets::bind`] before answers are scrubbed.
-pub type Loader = std::sync::Arc<dyn Fn() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
+pub type Loader = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
 /// A secret of the operator, without its value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -195,6 +210,7 @@ impl Secrets {
             values.push(value.clone());
             let over = values.len().saturating_sub(VALUES);
             values.drain(..over);
+            state.changes += 1;
         }
     }
 
@@ -243,6 +259,7 @@ impl Secrets {
         for binding in bindings {
             if !state.bound.contains(&binding) {
                 state.bound.push(binding);
+                state.changes += 1;
             }
         }
     }
@@ -298,20 +315,26 @@ impl Secrets {
     /// Like [`Secrets::scrub_all`], without running the loaders first. Key commands are not run, so a key that none of them has printed
     /// in this process is not scrubbed.
     pub fn scrub_known(&self) -> Scrub {
-        // Each recorded call needs it, so the file is looked at once and not for each name.
-        let entries = self.file.values();
+        // Each recorded call needs it, so the values are collected again only after a change. The environment of a process
+        // does not change.
+        let entries = self.file.entries().ok().flatten();
         let mut state = self.state();
+        let last = &state.scrub_of_all;
+        let same_file = match (&last.entries, &entries) {
+            (Some(last), Some(now)) => Arc::ptr_eq(last, now),
+            (last, now) => last.is_none() && now.is_none(),
+        };
+        if same_file && last.changes == Some(state.changes) {
+            return last.scrub.clone();
+        }
         let bound = state.bound.iter().filter_map(|binding| self.in_environment(&binding.secret));
         // A value that cannot be a secret is logged where it is used.
         let variables = bound.filter_map(|(value, _)| Secret::new(value.to_str()?).ok());
-        let values: Vec<Secret> = state.found.values().flatten().cloned().chain(variables).chain(entries).collect();
-        if values.is_empty() {
-            return Scrub::default();
-        }
-        if !state.scrub_of_all.is_of(&values) {
-            state.scrub_of_all = Scrub::new(&values);
-        }
-        state.scrub_of_all.clone()
+        let in_file = entries.as_deref().map(file::values).unwrap_or_default();
+        let values: Vec<Secret> = state.found.values().flatten().cloned().chain(variables).chain(in_file).collect();
+        let scrub = if last.scrub.is_of(&values) { last.scrub.clone() } else { Scrub::new(&values) };
+        state.scrub_of_all = ScrubOfAll { changes: Some(state.changes), entries, scrub: scrub.clone() };
+        scrub
     }
 
     fn state(&self) -> MutexGuard<'_, SecretsState> {

@@ -70,6 +70,7 @@ fn every_encoding_of_a_secret_is_removed() {
         let clean = scrub.text(&text);
         assert!(clean.starts_with("before:[secret]"), "{echo} gives {clean}");
         assert!(clean.matches("[secret]").count() == 3 && clean.len() < 60, "{echo} gives {clean}");
+        assert!(scrub.is_in_any([&b"nothing"[..], text.as_bytes()]), "{echo}");
     }
 }
 
@@ -184,10 +185,19 @@ fn text_without_secrets_is_unchanged() {
     let scrub = scrub(&["sentinel-0123456789"]);
     for text in ["", "sentinel-012345678", "entinel-0123456789", "sk-0", "%73%", "\\u0073", "s", "日本語 & <b>"] {
         assert_eq!(scrub.text(text), text);
+        assert!(!scrub.is_in_any([text.as_bytes(), text.as_bytes()]));
     }
     assert_eq!(scrub.bytes(&[0xff, 0, b's', 0xfe]), [0xff, 0, b's', 0xfe]);
     assert_eq!(Scrub::default().text("sentinel-0123456789"), "sentinel-0123456789");
     assert_eq!(format!("{scrub:?} {:?}", scrub.stream()).matches("sentinel").count(), 0);
+}
+
+#[test]
+fn secrets_are_not_joined_over_texts() {
+    let scrub = scrub(&["sentinel-0123456789"]);
+    assert!(!scrub.is_in_any([&b"sentinel-"[..], b"0123456789", b"sentinel-\\u003", b"0123456789"]));
+    assert!(scrub.is_in_any([&b"sentinel-"[..], b"sentinel-\\u00301\\u003", b"sentinel-0123456789"]));
+    assert!(!Scrub::default().is_in_any([&b"sentinel-0123456789"[..]]));
 }
 
 #[test]

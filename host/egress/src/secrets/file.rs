@@ -46,7 +46,7 @@ pub(super) struct CredentialsFile {
     warned: AtomicBool,
 }
 
-type Entries = Result<Map<String, Value>, Malformed>;
+pub(super) type Entries = Result<Map<String, Value>, Malformed>;
 
 /// The state that depends on the content of the file.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -90,17 +90,9 @@ impl CredentialsFile {
         }
     }
 
-    /// Returns the values of all entries that can be secrets; none if the file cannot be read.
-    pub(super) fn values(&self) -> Vec<Secret> {
-        let Ok(Some(entries)) = self.entries() else { return Vec::new() };
-        let Ok(entries) = &*entries else { return Vec::new() };
-        let keys =
-            entries.values().filter_map(Value::as_object).flat_map(|entry| [entry.get("api_key"), entry.get("token")]);
-        keys.flatten().filter_map(Value::as_str).filter_map(|text| Secret::new(text).ok()).collect()
-    }
-
-    /// Returns the entries. Reads the file again if it has changed; `None` if it does not exist.
-    fn entries(&self) -> io::Result<Option<Arc<Entries>>> {
+    /// Returns the entries. Reads the file again if it has changed, and otherwise returns the same ones; `None` if it does
+    /// not exist.
+    pub(super) fn entries(&self) -> io::Result<Option<Arc<Entries>>> {
         let metadata = match fs::metadata(&self.path) {
             Ok(metadata) => metadata,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -137,6 +129,14 @@ impl CredentialsFile {
         let path = self.path.display();
         Some(format!("other users can read {path}, which contains secrets. To fix it: chmod 600 '{path}'"))
     }
+}
+
+/// Returns the values of all entries that can be secrets; none if the file is malformed.
+pub(super) fn values(entries: &Entries) -> Vec<Secret> {
+    let Ok(entries) = entries else { return Vec::new() };
+    let keys =
+        entries.values().filter_map(Value::as_object).flat_map(|entry| [entry.get("api_key"), entry.get("token")]);
+    keys.flatten().filter_map(Value::as_str).filter_map(|text| Secret::new(text).ok()).collect()
 }
 
 fn parse(text: &[u8]) -> Entries {

@@ -228,3 +228,21 @@ async fn scrub_of_all_knows_every_secret_of_the_home() {
     let all = secrets.scrub_all().await;
     assert_eq!(all.text("from-the-environment of-no-provider-7 short"), "[secret] [secret] short");
 }
+
+#[tokio::test]
+async fn known_scrub_is_made_again_only_after_a_change() {
+    let home = home(r#"{"a": {"token": "first-in-the-file"}}"#);
+    let secrets = Secrets::with_environment(home.path(), environment);
+    let first = secrets.scrub_known();
+    assert!(first.is_same(&secrets.scrub_known()));
+    secrets.bind([Binding { secret: secret("d", "SET"), origin: origin("https://example.com") }]);
+    let bound = secrets.scrub_known();
+    assert!(!bound.is_same(&first) && bound.is_same(&secrets.scrub_known()));
+    assert_eq!(bound.text("from-the-environment first-in-the-file"), "[secret] [secret]");
+    // A value that was used stays known after it was replaced.
+    assert!(secrets.peek(&secret("a", "UNSET")).unwrap().is_some());
+    write(&home, r#"{"a": {"token": "the-second-in-the-file"}}"#);
+    assert_eq!(secrets.scrub_known().text("first-in-the-file the-second-in-the-file"), "[secret] [secret]");
+    fs::remove_file(home.path().join("credentials.json")).unwrap();
+    assert_eq!(secrets.scrub_known().text("first-in-the-file from-the-environment"), "[secret] [secret]");
+}
