@@ -88,7 +88,6 @@ impl Host {
             failure: None,
             input: None,
             output: None,
-            recording: None,
         };
         self.store.journal(row).await;
     }

@@ -1,6 +1,6 @@
 //! Tells the users of a session about the recording of calls. `patchbay_fixture::Recorder` does the work.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use patchbay_core::{SessionId, text};
 use patchbay_fixture::{Recorder, SESSION_BYTES};
@@ -14,8 +14,11 @@ pub(crate) fn notify_when_full(host: &Arc<Host>, recorder: &Recorder) {
     let host = Arc::downgrade(host);
     recorder.on_full(move |id| {
         // The last call may end outside of the runtime, when the process does.
-        let (Some(host), Ok(runtime)) = (host.upgrade(), Handle::try_current()) else { return };
+        let Ok(runtime) = Handle::try_current() else { return };
+        let host = Weak::clone(&host);
         runtime.spawn(async move {
+            // Here, because the store's writer thread must not keep the host.
+            let Some(host) = host.upgrade() else { return };
             let session = host.open_session(id).await;
             if let Some(session) = session {
                 let most = SESSION_BYTES >> 20;

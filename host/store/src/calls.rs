@@ -5,7 +5,7 @@ use patchbay_core::{AgentId, Asker, CallId, MessageKind, SessionId};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::{
-    Hold, JournalRow, MessageRow, NewMessage, RetainedAttachments, Store, StoreError, agents, attachments,
+    EndedCall, Hold, JournalRow, MessageRow, NewMessage, RetainedAttachments, Store, StoreError, agents, attachments,
     database::rows,
     journal::{self, BAD},
     messages::{self, columns},
@@ -75,11 +75,12 @@ impl Store {
     /// no longer exists, another process has settled the call, and this row is dropped.
     ///
     /// An outermost call stays unsettled until [`SessionChange::settles`](crate::SessionChange) names it.
-    pub fn end_call(&self, row: Box<JournalRow>, begun: bool) {
-        self.counts.call_ended(row.outcome());
+    pub fn end_call(&self, call: impl Into<EndedCall>, begun: bool) {
+        let call = call.into();
+        self.counts.call_ended(call.row.outcome());
         let settings = self.journal_settings();
         self.database.write_now("a row of the journal", move |connection| {
-            Ok(journal::replace_open(connection, settings, *row, begun)?)
+            Ok(journal::replace_open(connection, settings, call, begun)?)
         });
     }
 

@@ -203,7 +203,8 @@ impl Drop for Database {
     fn drop(&mut self) {
         // The writer commits the queued writes and closes the database before the store is dropped.
         self.queue.close();
-        if let Some(writer) = self.writer.take() {
+        // A write must not hold the store. If the last one did, its thread cannot wait for itself, and still commits the others.
+        if let Some(writer) = self.writer.take().filter(|writer| writer.thread().id() != thread::current().id()) {
             let _ = writer.join();
         }
     }

@@ -8,7 +8,11 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, Row, ToSql, param
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{NewRecording, OpenCall, Store, StoreError, database::rows, recordings};
+use crate::{
+    EndedCall, NewRecording, OpenCall, Store, StoreError,
+    database::rows,
+    recordings::{self, QueuedRecording},
+};
 
 /// How much the journal keeps: `[journal]` in `config.toml`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -86,8 +90,6 @@ pub struct JournalRow {
     pub input: Option<String>,
     /// The answer, or the message of the failure; `None` unless [`JournalSettings::content`] is set.
     pub output: Option<String>,
-    /// The recording of the call, to be stored with the row. Always `None` in a row that is read; see [`Store::recording`].
-    pub recording: Option<Box<NewRecording>>,
 }
 
 impl JournalRow {
@@ -121,7 +123,6 @@ impl JournalRow {
             failure: None,
             input: None,
             output: None,
-            recording: None,
         }
     }
 }
@@ -193,18 +194,18 @@ impl Store {
 
     /// Queues a row; waits only for room in the queue. Later writes of this store are committed with it or after it. A
     /// row that cannot be written is logged. If the future is dropped, the row is still written, perhaps later.
-    pub async fn journal(&self, row: impl Into<Box<JournalRow>>) {
-        self.database.add_row(self.new_row(row.into())).await;
+    pub async fn journal(&self, call: impl Into<EndedCall>) {
+        self.database.add_row(self.new_row(call.into())).await;
     }
 
     /// Like [`Store::journal`], without waiting for room, for calls that are dropped.
-    pub fn journal_at_once(&self, row: impl Into<Box<JournalRow>>) {
-        self.database.add_row_now(self.new_row(row.into()));
+    pub fn journal_at_once(&self, call: impl Into<EndedCall>) {
+        self.database.add_row_now(self.new_row(call.into()));
     }
 
-    fn new_row(&self, row: Box<JournalRow>) -> NewRow {
+    fn new_row(&self, EndedCall { row, recording }: EndedCall) -> NewRow {
         self.counts.call_ended(row.outcome());
-        NewRow { settings: self.journal, row }
+        NewRow { settings: self.journal, row, recording: QueuedRecording::new(recording) }
     }
 
     /// Returns at most `limit` rows after row `after` (0: from the first), the oldest first.
@@ -276,6 +277,8 @@ pub(crate) fn forget_contents(connection: &Connection, session: SessionId) -> ru
 pub(crate) struct NewRow {
     settings: JournalSettings,
     row: Box<JournalRow>,
+    /// The recording to store with the row.
+    pub(crate) recording: QueuedRecording,
 }
 
 /// The columns that all calls of one tool share.
@@ -297,8 +300,8 @@ pub(crate) fn insert(connection: &Connection, rows: Vec<NewRow>) {
     }
     let count = rows.len();
     if let Err(error) = Inserts::new(connection).map(|mut inserts| {
-        for NewRow { settings, row } in rows {
-            if let Err(error) = inserts.insert(settings, *row) {
+        for NewRow { settings, row, recording } in rows {
+            if let Err(error) = inserts.insert(settings, *row, recording.made()) {
                 tracing::error!("a row of the journal is lost: {error}");
             }
         }
@@ -321,7 +324,7 @@ pub(crate) fn insert_open(
 pub(crate) fn replace_open(
     connection: &Connection,
     settings: JournalSettings,
-    row: JournalRow,
+    EndedCall { row, recording }: EndedCall,
     begun: bool,
 ) -> rusqlite::Result<()> {
     let mut delete = connection.prepare_cached(
@@ -335,7 +338,8 @@ pub(crate) fn replace_open(
         return Ok(());
     }
     let is_outermost = row.parent.is_none();
-    let id = Inserts::new(connection)?.insert(settings, row)?;
+    let recording = QueuedRecording::new(recording).made();
+    let id = Inserts::new(connection)?.insert(settings, *row, recording)?;
     if let Some((agent, line)) = open.filter(|_| begun && is_outermost) {
         connection
             .prepare_cached("UPDATE calls SET unsettled = 1, agent = ?, line = ? WHERE id = ?")?
@@ -361,21 +365,14 @@ impl<'c> Inserts<'c> {
     }
 
     /// Writes a row and returns its number.
-    fn insert(&mut self, settings: JournalSettings, row: JournalRow) -> rusqlite::Result<i64> {
+    fn insert(
+        &mut self,
+        settings: JournalSettings,
+        row: JournalRow,
+        recording: Option<NewRecording>,
+    ) -> rusqlite::Result<i64> {
         let outcome = row.outcome();
-        let JournalRow {
-            session,
-            workspace,
-            asker,
-            root,
-            skill,
-            tool,
-            component,
-            mut grants,
-            approvals,
-            recording,
-            ..
-        } = row;
+        let JournalRow { session, workspace, asker, root, skill, tool, component, mut grants, approvals, .. } = row;
         let site = self.site(Site { session, workspace, asker, root, skill, tool, component })?;
         grants.sort_unstable();
         grants.dedup();
@@ -520,7 +517,6 @@ fn read(row: &Row<'_>) -> Result<JournalEntry, StoreError> {
             },
             input: row.get(19)?,
             output: row.get(20)?,
-            recording: None,
         },
     };
     Ok(row)

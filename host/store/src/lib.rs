@@ -92,7 +92,7 @@ pub use package_changes::{MovedGrant, PackageChange, PackageChangeRow};
 pub use partials::{JoinPieces, PartialPiece};
 pub use queued_lines::QueueRow;
 pub use recorded::RecordedSize;
-pub use recordings::NewRecording;
+pub use recordings::{EndedCall, NewRecording, PendingRecording};
 pub use rules::{GrantRule, Rules};
 pub use seen::SeenFile;
 pub use sent_lines::SentLine;

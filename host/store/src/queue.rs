@@ -1,8 +1,8 @@
 //! The queue of a database's writer thread, used by [`Database`](crate::database::Database).
 //!
-//! A *job* is committed as soon as the writer is free, because its caller usually waits for it. A journal *row* can
-//! wait: it shares the commit of the next job, and gets one of its own only after [`LINGER`] or once [`MANY_ROWS`] have
-//! piled up. A commit writes its rows before its jobs, so no row is later than a job that was queued after it.
+//! A *job* has a caller that waits for its commit. A *row* of the journal has none: it does not wake the writer, and is
+//! committed with the next job, or after [`LINGER`] if there is none. Rows are written before every job that was queued
+//! after them. Until it has a commit to make, the writer makes the recordings of the queued rows.
 
 use std::{
     collections::VecDeque,
@@ -13,7 +13,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use rusqlite::Transaction;
 use tokio::sync::Semaphore;
 
-use crate::journal::NewRow;
+use crate::{journal::NewRow, recordings::QueuedRecording};
 
 /// Number of permits: how many jobs and rows can be queued, apart from those whose callers cannot wait.
 const CAPACITY: usize = 1024;
@@ -59,6 +59,8 @@ pub(crate) struct Queue {
 struct QueueState {
     jobs: VecDeque<Job>,
     rows: Vec<NewRow>,
+    /// Number of the first rows whose recordings are made, or are being made by the writer.
+    made: usize,
     /// How many of `rows` hold no permit.
     unpermitted: usize,
     /// When `rows` are committed if no job comes first; `None` if there are none.
@@ -119,18 +121,26 @@ impl Queue {
                 None if state.closed => return None,
                 None => self.wake.wait(&mut state),
                 Some(left) if state.closed || left.is_zero() => break,
+                Some(_) if state.made < state.rows.len() => make_recording(&mut state),
                 Some(left) => {
                     self.wake.wait_for(&mut state, left);
                 }
             }
         }
         state.due = None;
+        state.made = 0;
         let unpermitted = std::mem::take(&mut state.unpermitted);
         let count = state.jobs.len().min(BATCH_JOBS);
-        let batch = Batch { rows: std::mem::take(&mut state.rows), jobs: state.jobs.drain(..count).collect() };
+        let mut batch = Batch { rows: std::mem::take(&mut state.rows), jobs: state.jobs.drain(..count).collect() };
         drop(state);
         let jobs = batch.jobs.iter().filter(|job| job.has_permit).count();
         self.permits.add_permits(batch.rows.len() - unpermitted + jobs);
+        // Before the transaction, which keeps other processes from writing.
+        for row in &mut batch.rows {
+            if let Some(pending) = row.recording.take_pending() {
+                row.recording = QueuedRecording::Made(pending.make());
+            }
+        }
         Some(batch)
     }
 
@@ -152,5 +162,17 @@ impl Queue {
 
     fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock()
+    }
+}
+
+/// Makes the next recording, without the lock. Only the writer calls it, and only the writer removes rows.
+fn make_recording(waiting: &mut MutexGuard<'_, QueueState>) {
+    let number = waiting.made;
+    waiting.made += 1;
+    let pending = waiting.rows.get_mut(number).and_then(|row| row.recording.take_pending());
+    let Some(pending) = pending else { return };
+    let made = MutexGuard::unlocked(waiting, || pending.make());
+    if let Some(row) = waiting.rows.get_mut(number) {
+        row.recording = QueuedRecording::Made(made);
     }
 }

@@ -73,7 +73,7 @@ impl Store {
 mod tests {
     use super::*;
     use crate::{
-        JournalFilter, JournalRow, JournalSettings, NewRecording,
+        EndedCall, JournalFilter, JournalRow, JournalSettings, NewRecording, PendingRecording,
         testing::{new_session, new_store},
     };
 
@@ -82,8 +82,12 @@ mod tests {
         NewRecording { recording: text.to_owned(), contents }
     }
 
-    fn recorded_row(session: SessionId, recording: NewRecording) -> JournalRow {
-        JournalRow { recording: Some(Box::new(recording)), ..JournalRow::for_test(session) }
+    fn recorded(row: JournalRow, recording: NewRecording) -> EndedCall {
+        EndedCall { recording: Some(PendingRecording::new(|| Some(recording))), ..row.into() }
+    }
+
+    fn recorded_row(session: SessionId, recording: NewRecording) -> EndedCall {
+        recorded(JournalRow::for_test(session), recording)
     }
 
     async fn has(store: &Store, content: &[u8]) -> bool {
@@ -96,7 +100,7 @@ mod tests {
         let [(one, _), (two, _)] = [new_session(&store).await, new_session(&store).await];
         let first = recorded_row(one.session(), recording("{}", &[b"shared", b"own"]));
         let second = recorded_row(two.session(), recording("[]", &[b"shared"]));
-        let calls = [first.call, second.call];
+        let calls = [first.row.call, second.row.call];
         store.journal(first).await;
         store.journal(second).await;
         store.journal(JournalRow::for_test(one.session())).await;
@@ -124,8 +128,7 @@ mod tests {
         let open = crate::OpenCall { row: Box::new(row.clone()), agent, line: Some("/x".to_owned()) };
         store.begin_calls(&hold, vec![open]).await.unwrap();
         let call = row.call;
-        let done = JournalRow { recording: Some(Box::new(recording("{}", &[b"c"]))), ..row };
-        store.end_call(Box::new(done), true);
+        store.end_call(recorded(row, recording("{}", &[b"c"])), true);
         store.settle().await.unwrap();
         assert_eq!(store.unsettled_calls(hold.session()).await.unwrap().len(), 1);
         assert_eq!(store.recording(call).await.unwrap().as_deref(), Some("{}"));
@@ -148,5 +151,44 @@ mod tests {
         assert!(has(&store, b"lost").await);
         store.collect().await.unwrap();
         assert!(!has(&store, b"lost").await);
+    }
+
+    /// Recordings are made on the writer thread in the order of their rows, whether or not a commit waits for them.
+    #[tokio::test]
+    async fn recording_that_panics_or_is_empty_loses_no_row() {
+        let (_home, store) = new_store();
+        let (hold, agent) = new_session(&store).await;
+        let pending = |make: fn() -> Option<NewRecording>| EndedCall {
+            recording: Some(PendingRecording::new(make)),
+            ..JournalRow::for_test(hold.session()).into()
+        };
+        let made = || Some(NewRecording { recording: std::thread::current().name()?.to_owned(), contents: Vec::new() });
+        let mut calls = Vec::new();
+        for is_slow in [false, true] {
+            for call in [pending(|| panic!("in a test")), pending(|| None), pending(made)] {
+                calls.push(call.row.call);
+                store.journal(call).await;
+            }
+            if is_slow {
+                tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            }
+            store.settle().await.unwrap();
+        }
+        let makers: [fn() -> Option<NewRecording>; 2] = [|| panic!("in a test"), made];
+        for make in makers {
+            let call = pending(make);
+            let open = crate::OpenCall { row: call.row.clone(), agent, line: None };
+            store.begin_calls(&hold, vec![open]).await.unwrap();
+            calls.push(call.row.call);
+            store.end_call(call, true);
+        }
+        store.settle().await.unwrap();
+        assert_eq!(store.journal_rows(&JournalFilter::default(), 0, 9).await.unwrap().len(), 8);
+        let mut found = Vec::new();
+        for call in &calls {
+            found.push(store.recording(*call).await.unwrap());
+        }
+        let made = Some("store".to_owned());
+        assert_eq!(found, [None, None, made.clone(), None, None, made.clone(), None, made]);
     }
 }

@@ -1,8 +1,18 @@
 //! Recordings of calls, each stored with its row of the journal if the operator turned recording on. `tools` makes them, and the
 //! store does not interpret them; `recorded` reads them.
+//!
+//! A recording is made on the writer thread, mostly while its row waits for a commit ([`crate::queue`]), because the call's
+//! result must not wait for it.
+
+use std::{
+    fmt,
+    panic::{self, AssertUnwindSafe},
+};
 
 use patchbay_core::{Digest, SessionId};
 use rusqlite::{Connection, params};
+
+use crate::JournalRow;
 
 /// A recording of a call, to be stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +27,87 @@ impl NewRecording {
     /// Returns the bytes that count for the limits.
     pub fn bytes(&self) -> usize {
         self.contents.iter().map(|(_, content)| content.len()).sum::<usize>().saturating_add(self.recording.len())
+    }
+}
+
+/// A recording that the store's writer thread makes before it writes the row. It must be cheap, because all writes of the
+/// process wait for that thread.
+pub struct PendingRecording(Box<dyn FnOnce() -> Option<NewRecording> + Send>);
+
+impl PendingRecording {
+    /// Returns a recording that `make` returns, unless nothing is to be stored. If `make` panics, that is logged and the row has no
+    /// recording. `make` must not hold the store.
+    pub fn new(make: impl FnOnce() -> Option<NewRecording> + Send + 'static) -> Self {
+        Self(Box::new(make))
+    }
+
+    /// Makes the recording; `None` if there is none.
+    pub fn make(self) -> Option<NewRecording> {
+        // `make` is dropped with all that it captured, so nothing half-changed is seen after a panic.
+        let made = panic::catch_unwind(AssertUnwindSafe(self.0));
+        made.unwrap_or_else(|_| {
+            tracing::error!("the recording of a call is lost: making it panicked");
+            None
+        })
+    }
+}
+
+impl fmt::Debug for PendingRecording {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PendingRecording").finish_non_exhaustive()
+    }
+}
+
+/// A call that ended: its row, and its recording if it is recorded.
+#[derive(Debug)]
+pub struct EndedCall {
+    /// The row of the journal.
+    pub row: Box<JournalRow>,
+    /// The recording to store with the row; `None` if the call is not recorded.
+    pub recording: Option<PendingRecording>,
+}
+
+impl From<Box<JournalRow>> for EndedCall {
+    fn from(row: Box<JournalRow>) -> Self {
+        Self { row, recording: None }
+    }
+}
+
+impl From<JournalRow> for EndedCall {
+    fn from(row: JournalRow) -> Self {
+        Box::new(row).into()
+    }
+}
+
+/// The recording of a queued row.
+#[derive(Debug)]
+pub(crate) enum QueuedRecording {
+    Pending(PendingRecording),
+    Made(Option<NewRecording>),
+}
+
+impl QueuedRecording {
+    pub(crate) fn new(recording: Option<PendingRecording>) -> Self {
+        recording.map_or(Self::Made(None), Self::Pending)
+    }
+
+    /// Returns the recording if it is still to be made, and leaves none.
+    pub(crate) fn take_pending(&mut self) -> Option<PendingRecording> {
+        match std::mem::replace(self, Self::Made(None)) {
+            Self::Pending(pending) => Some(pending),
+            made @ Self::Made(_) => {
+                *self = made;
+                None
+            }
+        }
+    }
+
+    /// Returns the recording, and makes it if that has not happened yet.
+    pub(crate) fn made(self) -> Option<NewRecording> {
+        match self {
+            Self::Pending(pending) => pending.make(),
+            Self::Made(recording) => recording,
+        }
     }
 }
 
@@ -35,6 +126,9 @@ pub(crate) fn insert(
             i64::try_from(recording.bytes()).unwrap_or(i64::MAX),
             recording.recording
         ])?;
+    if recording.contents.is_empty() {
+        return Ok(());
+    }
     let mut name = connection
         .prepare_cached("INSERT INTO recorded_content_uses (call_row, digest) VALUES (?, ?) ON CONFLICT DO NOTHING")?;
     let mut add = connection

@@ -26,7 +26,7 @@ pub struct BegunCall<'a> {
     /// Media type and bytes of each attachment.
     pub attachments: &'a [(String, Vec<u8>)],
     /// The capabilities that the call may use.
-    pub permits: &'a Permits,
+    pub permits: &'a Arc<Permits>,
     /// The limits that apply to any call.
     pub limits: &'a Limits,
     /// The rest of the calling tool's budget; `None` for an outermost call.

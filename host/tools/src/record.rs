@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use patchbay_core::{Asker, CallId, Code, Digest};
 use patchbay_policy::Capability;
 use patchbay_sandbox::{Content, Failure, Finished};
-use patchbay_store::{JournalRow, OpenCall, RecordedApproval, Store, StoreError};
+use patchbay_store::{EndedCall, JournalRow, OpenCall, RecordedApproval, Store, StoreError};
 use tokio::sync::watch;
 
 use crate::{
@@ -97,7 +97,6 @@ impl CallRecord {
             failure: None,
             input: store.journal_settings().content.then(|| input.to_owned()),
             output: None,
-            recording: None,
         };
         Arc::new(Self {
             context: Arc::clone(context),
@@ -271,10 +270,11 @@ impl RunningCall {
                 Err(error) => error.to_string(),
             });
         }
-        row.recording = self.0.tape.get().and_then(|tape| tape.end(Some(ended(finished))));
+        let recording = self.0.tape.get().and_then(|tape| tape.end(Some(ended(finished))));
+        let call = EndedCall { row, recording };
         match self.0.phase.load(Ordering::Acquire) {
-            PURE => self.0.store.journal(row).await,
-            phase => self.0.store.end_call(row, phase == BEGUN),
+            PURE => self.0.store.journal(call).await,
+            phase => self.0.store.end_call(call, phase == BEGUN),
         }
     }
 }
@@ -291,12 +291,13 @@ fn ended(finished: &Finished<Vec<Content>, ToolError>) -> CallEnd<'_> {
 impl Drop for RunningCall {
     fn drop(&mut self) {
         let Some(mut row) = self.0.take_row() else { return };
-        row.recording = self.0.tape.get().and_then(|tape| tape.end(None));
         let phase = self.0.phase.load(Ordering::Acquire);
         row.failure = Some(if phase == BEGUN { Code::OutcomeUnknown } else { Code::Cancelled });
+        let recording = self.0.tape.get().and_then(|tape| tape.end(None));
+        let call = EndedCall { row, recording };
         match phase {
-            PURE => self.0.store.journal_at_once(row),
-            phase => self.0.store.end_call(row, phase == BEGUN),
+            PURE => self.0.store.journal_at_once(call),
+            phase => self.0.store.end_call(call, phase == BEGUN),
         }
     }
 }

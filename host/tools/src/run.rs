@@ -73,6 +73,7 @@ impl Tools {
             .map_err(|error| ToolError::InvalidInput { tool: full_name.to_owned(), problem: error.to_string() })?;
         let permits = self.permits_under(&rules, skill, &record.context.workspace).await?;
         let permits = if spec.is_read_only() { permits.only_reading(full_name.to_owned()) } else { permits };
+        let permits = Arc::new(permits);
         let services = CallServices::of(self, record, skill, &permits);
         let services = match &self.interposer {
             Some(interposer) => {
@@ -102,7 +103,7 @@ impl Tools {
             input,
             attachments: call.attachments,
             services,
-            permits: Arc::new(permits),
+            permits,
             budget: call.parent.map(|(_, budget)| budget),
         };
         let Finished { result, usage } = self.sandbox.call(&ready.component, call).await;

@@ -1,7 +1,7 @@
 //! The tape of a call: collects the call's inputs for its recording.
 
 use patchbay_sandbox::{Content, Usage};
-use patchbay_store::NewRecording;
+use patchbay_store::PendingRecording;
 
 /// A call that ended by itself.
 pub struct CallEnd<'a> {
@@ -23,6 +23,6 @@ pub struct CallEndFailure {
 /// Collects the inputs of one call: answers to its host calls.
 pub trait CallTape: Send + Sync {
     /// Returns the recording for the call's journal row; `None` if nothing is to be stored. `ended` is `None` if the
-    /// call was dropped. Called once.
-    fn end(&self, ended: Option<CallEnd<'_>>) -> Option<Box<NewRecording>>;
+    /// call was dropped. Called once, and the call's result waits for it.
+    fn end(&self, ended: Option<CallEnd<'_>>) -> Option<PendingRecording>;
 }
