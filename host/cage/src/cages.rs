@@ -221,7 +221,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let closed = folder.path().join("closed");
         // Only the first child closes its input, and stays.
-        let deaf = format!("if mkdir {0} 2>/dev/null; then exec 0<&-; echo $$ > {0}/id; sleep 300; fi; {CHILD}", closed.display());
+        let deaf = format!(
+            "if mkdir {0} 2>/dev/null; then exec 0<&-; echo $$ > {0}/id; sleep 300; fi; {CHILD}",
+            closed.display()
+        );
         let cages = Cages::new(child(&deaf));
         cages.prepare();
         let spare = cages.spare_id().unwrap();
