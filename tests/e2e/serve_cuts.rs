@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream},
     net::{TcpListener, TcpStream},
-    sync::watch,
+    sync::{Barrier, watch},
     time::{sleep, timeout},
 };
 use tokio_util::sync::CancellationToken;
@@ -218,11 +218,18 @@ impl Editor {
 }
 
 /// Talks in one session, from two editors, until `is_over`. Returns its id and what both have shown.
-async fn talk(number: usize, port: u16, token: String, is_over: watch::Receiver<bool>) -> (String, [Shown; 2]) {
+async fn talk(
+    number: usize,
+    port: u16,
+    token: String,
+    connected: Arc<Barrier>,
+    is_over: watch::Receiver<bool>,
+) -> (String, [Shown; 2]) {
     let [mut writer, mut watcher] = [0, 1].map(|_| Editor::start(port, &token));
     let folder = json!({"cwd": "/here", "mcpServers": []});
     writer.initialize().await;
     watcher.initialize().await;
+    connected.wait().await;
     let session = writer.call("session/new", folder.clone()).await["sessionId"].as_str().unwrap().to_owned();
     if number.is_multiple_of(2) {
         writer.prompt(&session, "/thinking low").await;
@@ -307,11 +314,15 @@ fn clients_of_cut_connections_and_killed_servers_end_with_one_transcript() {
         });
         tokio::spawn(Arc::clone(&proxy).run(listener));
         let (over, is_over) = watch::channel(false);
+        let connected = Arc::new(Barrier::new(sessions + 1));
         let talking: Vec<_> = (0..sessions)
-            .map(|number| tokio::spawn(talk(number, port, serving.token.clone(), is_over.clone())))
+            .map(|number| {
+                let (token, connected) = (serving.token.clone(), Arc::clone(&connected));
+                tokio::spawn(talk(number, port, token, connected, is_over.clone()))
+            })
             .collect();
-        // The first connection of a bridge is not made again.
-        sleep(Duration::from_secs(2)).await;
+        // A bridge whose first connection fails gives up at once.
+        timeout(PATIENCE, connected.wait()).await.expect("every bridge connects");
         for kill in 1..=kills + 1 {
             let until = cuts * kill / (kills + 1);
             proxy.wanted.store(until, Ordering::SeqCst);
