@@ -5,7 +5,8 @@ use patchbay_core::{AgentId, Asker, CallId, MessageKind, SessionId};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::{
-    EndedCall, Hold, JournalRow, MessageRow, NewMessage, RetainedAttachments, Store, StoreError, agents, attachments,
+    Hold, JournalRow, MessageRow, NewMessage, PendingRecording, RetainedAttachments, Store, StoreError, agents,
+    attachments,
     database::rows,
     journal::{self, BAD},
     messages::{self, columns},
@@ -20,6 +21,27 @@ pub struct OpenCall {
     pub agent: AgentId,
     /// The line that the user typed, if the call runs a command.
     pub line: Option<String>,
+}
+
+/// A call that ended: its row, and its recording if it is recorded.
+#[derive(Debug)]
+pub struct JournaledCall {
+    /// The row of the journal to write.
+    pub row: Box<JournalRow>,
+    /// The recording to store with the row; `None` if the call is not recorded.
+    pub recording: Option<PendingRecording>,
+}
+
+impl From<Box<JournalRow>> for JournaledCall {
+    fn from(row: Box<JournalRow>) -> Self {
+        Self { row, recording: None }
+    }
+}
+
+impl From<JournalRow> for JournaledCall {
+    fn from(row: JournalRow) -> Self {
+        Box::new(row).into()
+    }
 }
 
 /// A call that has begun an effect and whose result is not committed.
@@ -75,7 +97,7 @@ impl Store {
     /// no longer exists, another process has settled the call, and this row is dropped.
     ///
     /// An outermost call stays unsettled until [`SessionChange::settles`](crate::SessionChange) names it.
-    pub fn end_call(&self, call: impl Into<EndedCall>, begun: bool) {
+    pub fn end_call(&self, call: impl Into<JournaledCall>, begun: bool) {
         let call = call.into();
         self.counts.call_ended(call.row.outcome());
         let settings = self.journal_settings();

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    EndedCall, NewRecording, OpenCall, Store, StoreError,
+    JournaledCall, NewRecording, OpenCall, Store, StoreError,
     database::rows,
     recordings::{self, QueuedRecording},
 };
@@ -194,16 +194,16 @@ impl Store {
 
     /// Queues a row; waits only for room in the queue. Later writes of this store are committed with it or after it. A
     /// row that cannot be written is logged. If the future is dropped, the row is still written, perhaps later.
-    pub async fn journal(&self, call: impl Into<EndedCall>) {
+    pub async fn journal(&self, call: impl Into<JournaledCall>) {
         self.database.add_row(self.new_row(call.into())).await;
     }
 
     /// Like [`Store::journal`], without waiting for room, for calls that are dropped.
-    pub fn journal_at_once(&self, call: impl Into<EndedCall>) {
+    pub fn journal_at_once(&self, call: impl Into<JournaledCall>) {
         self.database.add_row_now(self.new_row(call.into()));
     }
 
-    fn new_row(&self, EndedCall { row, recording }: EndedCall) -> NewRow {
+    fn new_row(&self, JournaledCall { row, recording }: JournaledCall) -> NewRow {
         self.counts.call_ended(row.outcome());
         NewRow { settings: self.journal, row, recording: QueuedRecording::new(recording) }
     }
@@ -324,7 +324,7 @@ pub(crate) fn insert_open(
 pub(crate) fn replace_open(
     connection: &Connection,
     settings: JournalSettings,
-    EndedCall { row, recording }: EndedCall,
+    JournaledCall { row, recording }: JournaledCall,
     begun: bool,
 ) -> rusqlite::Result<()> {
     let mut delete = connection.prepare_cached(

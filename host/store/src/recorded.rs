@@ -73,7 +73,7 @@ impl Store {
 mod tests {
     use super::*;
     use crate::{
-        EndedCall, JournalFilter, JournalRow, JournalSettings, NewRecording, PendingRecording,
+        JournalFilter, JournalRow, JournalSettings, JournaledCall, NewRecording, PendingRecording,
         testing::{new_session, new_store},
     };
 
@@ -82,11 +82,11 @@ mod tests {
         NewRecording { recording: text.to_owned(), contents }
     }
 
-    fn recorded(row: JournalRow, recording: NewRecording) -> EndedCall {
-        EndedCall { recording: Some(PendingRecording::new(|| Some(recording))), ..row.into() }
+    fn recorded(row: JournalRow, recording: NewRecording) -> JournaledCall {
+        JournaledCall { recording: Some(PendingRecording::new(|| Some(recording))), ..row.into() }
     }
 
-    fn recorded_row(session: SessionId, recording: NewRecording) -> EndedCall {
+    fn recorded_row(session: SessionId, recording: NewRecording) -> JournaledCall {
         recorded(JournalRow::for_test(session), recording)
     }
 
@@ -158,7 +158,7 @@ mod tests {
     async fn recording_that_panics_or_is_empty_loses_no_row() {
         let (_home, store) = new_store();
         let (hold, agent) = new_session(&store).await;
-        let pending = |make: fn() -> Option<NewRecording>| EndedCall {
+        let pending = |make: fn() -> Option<NewRecording>| JournaledCall {
             recording: Some(PendingRecording::new(make)),
             ..JournalRow::for_test(hold.session()).into()
         };

@@ -12,8 +12,6 @@ use std::{
 use patchbay_core::{Digest, SessionId};
 use rusqlite::{Connection, params};
 
-use crate::JournalRow;
-
 /// A recording of a call, to be stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewRecording {
@@ -55,27 +53,6 @@ impl PendingRecording {
 impl fmt::Debug for PendingRecording {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PendingRecording").finish_non_exhaustive()
-    }
-}
-
-/// A call that ended: its row, and its recording if it is recorded.
-#[derive(Debug)]
-pub struct EndedCall {
-    /// The row of the journal.
-    pub row: Box<JournalRow>,
-    /// The recording to store with the row; `None` if the call is not recorded.
-    pub recording: Option<PendingRecording>,
-}
-
-impl From<Box<JournalRow>> for EndedCall {
-    fn from(row: Box<JournalRow>) -> Self {
-        Self { row, recording: None }
-    }
-}
-
-impl From<JournalRow> for EndedCall {
-    fn from(row: JournalRow) -> Self {
-        Box::new(row).into()
     }
 }
 

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use patchbay_core::{Asker, CallId, Code, Digest};
 use patchbay_policy::Capability;
 use patchbay_sandbox::{Content, Failure, Finished};
-use patchbay_store::{EndedCall, JournalRow, OpenCall, RecordedApproval, Store, StoreError};
+use patchbay_store::{JournalRow, JournaledCall, OpenCall, RecordedApproval, Store, StoreError};
 use tokio::sync::watch;
 
 use crate::{
@@ -271,7 +271,7 @@ impl RunningCall {
             });
         }
         let recording = self.0.tape.get().and_then(|tape| tape.end(Some(ended(finished))));
-        let call = EndedCall { row, recording };
+        let call = JournaledCall { row, recording };
         match self.0.phase.load(Ordering::Acquire) {
             PURE => self.0.store.journal(call).await,
             phase => self.0.store.end_call(call, phase == BEGUN),
@@ -294,7 +294,7 @@ impl Drop for RunningCall {
         let phase = self.0.phase.load(Ordering::Acquire);
         row.failure = Some(if phase == BEGUN { Code::OutcomeUnknown } else { Code::Cancelled });
         let recording = self.0.tape.get().and_then(|tape| tape.end(None));
-        let call = EndedCall { row, recording };
+        let call = JournaledCall { row, recording };
         match phase {
             PURE => self.0.store.journal_at_once(call),
             phase => self.0.store.end_call(call, phase == BEGUN),
