@@ -217,19 +217,31 @@ impl Editor {
     }
 }
 
+/// The beginning, before any connection is cut: a bridge whose first connection fails gives up at once.
+struct Start {
+    /// Held while editors connect: the server closes the oldest of too many connections without a request.
+    connecting: tokio::sync::Mutex<()>,
+    connected: Barrier,
+}
+
 /// Talks in one session, from two editors, until `is_over`. Returns its id and what both have shown.
 async fn talk(
     number: usize,
     port: u16,
     token: String,
-    connected: Arc<Barrier>,
+    start: Arc<Start>,
     is_over: watch::Receiver<bool>,
 ) -> (String, [Shown; 2]) {
-    let [mut writer, mut watcher] = [0, 1].map(|_| Editor::start(port, &token));
+    let [mut writer, mut watcher] = {
+        let _turn = start.connecting.lock().await;
+        let mut editors = [0, 1].map(|_| Editor::start(port, &token));
+        for editor in &mut editors {
+            editor.initialize().await;
+        }
+        editors
+    };
+    start.connected.wait().await;
     let folder = json!({"cwd": "/here", "mcpServers": []});
-    writer.initialize().await;
-    watcher.initialize().await;
-    connected.wait().await;
     let session = writer.call("session/new", folder.clone()).await["sessionId"].as_str().unwrap().to_owned();
     if number.is_multiple_of(2) {
         writer.prompt(&session, "/thinking low").await;
@@ -314,15 +326,15 @@ fn clients_of_cut_connections_and_killed_servers_end_with_one_transcript() {
         });
         tokio::spawn(Arc::clone(&proxy).run(listener));
         let (over, is_over) = watch::channel(false);
-        let connected = Arc::new(Barrier::new(sessions + 1));
+        let editors =
+            Arc::new(Start { connecting: tokio::sync::Mutex::new(()), connected: Barrier::new(sessions + 1) });
         let talking: Vec<_> = (0..sessions)
             .map(|number| {
-                let (token, connected) = (serving.token.clone(), Arc::clone(&connected));
-                tokio::spawn(talk(number, port, token, connected, is_over.clone()))
+                let (token, editors) = (serving.token.clone(), Arc::clone(&editors));
+                tokio::spawn(talk(number, port, token, editors, is_over.clone()))
             })
             .collect();
-        // A bridge whose first connection fails gives up at once.
-        timeout(PATIENCE, connected.wait()).await.expect("every bridge connects");
+        timeout(PATIENCE, editors.connected.wait()).await.expect("every bridge connects");
         for kill in 1..=kills + 1 {
             let until = cuts * kill / (kills + 1);
             proxy.wanted.store(until, Ordering::SeqCst);
