@@ -258,6 +258,8 @@ async fn talk(
         let text = format!("say {first}\ncall files__read {{\"path\": \"a.txt\"}}\nthen say {second}");
         writer.prompt(&session, &text).await;
     }
+    // A message that a kill left without an answer is answered with this one.
+    writer.prompt(&session, "say No server is killed any more.").await;
     let end = format!("The end of {number}.");
     writer.prompt(&session, &format!("say {end}")).await;
     for editor in [&mut writer, &mut watcher] {
