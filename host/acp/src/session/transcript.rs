@@ -322,6 +322,14 @@ impl SessionTranscript {
         self.say(&format!("{} waiting {were} not sent:\n\n{texts}", lines.len()), out);
     }
 
+    /// Reports that an answer before the row in `event` was lost: the client has part of it, but the process died before it had a row.
+    pub(super) fn lost_before(&mut self, event: &Event, out: &mut Vec<Value>) {
+        if matches!(event.kind, EventKind::Message { kind: MessageKind::User | MessageKind::Skill, .. }) {
+            let lost = self.answers.follow(event);
+            self.add(event.seq, lost, out);
+        }
+    }
+
     /// Adds a message of the user, which is stored as row `seq`. `key` is the one that its client sent it with.
     pub(super) fn stored_message(&mut self, seq: u64, text: &str, key: Option<&str>, out: &mut Vec<Value>) {
         self.text(ChunkKind::User, format!("row {seq}"), text, out);

@@ -94,6 +94,7 @@ impl SessionTask {
                 let text = if *kind == MessageKind::Skill { skill_line(data.as_ref()) } else { content.clone() };
                 let lines = std::iter::once(text).filter(|text| !text.trim().is_empty());
                 let lines: Vec<String> = lines.chain(files.iter().map(Attachment::placeholder)).collect();
+                self.transcript.lost_before(&event, updates);
                 self.transcript.stored_message(event.seq, &lines.join("\n"), key_of(data.as_ref()), updates);
             }
             MessageKind::Command => {

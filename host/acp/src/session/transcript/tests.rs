@@ -160,6 +160,23 @@ fn notice(text: &str) -> EventKind {
 }
 
 #[test]
+fn next_message_tells_a_client_that_resumes_that_an_answer_was_lost() {
+    let mut play = Play::new(true);
+    play.event(ROOT, delta("Half of", 0));
+    let position = play.transcript.position();
+    let mut resumed = Play::new(true);
+    resumed.transcript.resume(&position);
+    let message = EventKind::Message { kind: MessageKind::User, content: "Again.".to_owned(), data: None };
+    let event = Event { session: SessionId::from_bytes([9; 16]), agent: ROOT, seq: 6, kind: message };
+    let mut out = Vec::new();
+    resumed.transcript.lost_before(&event, &mut out);
+    let lost = r#"notice "The server stopped during this answer; none of it was saved.""#;
+    assert_eq!(out.iter().map(short).collect::<Vec<_>>(), [lost]);
+    resumed.transcript.lost_before(&event, &mut out);
+    assert_eq!(out.len(), 1, "it is reported once");
+}
+
+#[test]
 fn client_can_resume_with_any_position() {
     let mut play = Play::new(false);
     play.transcript.resume(&Position::new(u64::MAX, ROOT, u64::MAX, None));
