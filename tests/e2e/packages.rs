@@ -296,7 +296,7 @@ fn export_and_sync_make_machines_equal() {
     // Packages that the lock does not have stay, unless it is to be exact.
     agent_plugin(&two, "workspace/own", "1.0.0", &[("skills/own/SKILL.md", HELLO)]);
     succeed(&two, &["add", "own", "--name", "own", "--yes"]);
-    assert!(succeed(&two, &["sync", list, "--from", from, "--yes"]).starts_with("The packages are already"));
+    assert!(succeed(&two, &["sync", list, "--from", from, "--yes"]).starts_with("The packages already match"));
     assert!(succeed(&two, &["sync", list, "--from", from, "--exact", "--yes"]).contains("Remove package 'own'.\n"));
     assert_eq!(packages(&two), ["greet", "tools"]);
 
@@ -314,7 +314,7 @@ fn export_and_sync_make_machines_equal() {
     succeed(&two, &["verify"]);
     // A lock without a folder in its name is one of the current folder, and a missing one is not an empty one.
     fs::copy(list, two.workspace().join("other.lock")).unwrap();
-    assert!(succeed(&two, &["sync", "other.lock", "--exact", "--yes"]).starts_with("The packages are already"));
+    assert!(succeed(&two, &["sync", "other.lock", "--exact", "--yes"]).starts_with("The packages already match"));
     refused(&two, &["sync", "missing.lock", "--exact", "--yes"], 1, "folder_unusable");
 }
 

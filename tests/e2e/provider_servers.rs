@@ -289,7 +289,7 @@ const QUICK: [Case; 12] = [
     ("html", "provider_unknown", "'text/html' instead of events; check the provider's origin in config.toml", false),
     ("bomb", "provider_network", "the response is over 400000 bytes, the limit 'exchange.answer_bytes'", false),
     ("line", "provider_network", "the response is over 400000 bytes, the limit 'exchange.answer_bytes'", false),
-    ("headers", "provider_network", "the response has more than", false),
+    ("headers", "provider_network", "the response head exceeds the limit of", false),
 ];
 
 /// These cases take long, because the host repeats their requests, most of them after pauses of 1, 2, 4 and 8 seconds.
