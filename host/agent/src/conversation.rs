@@ -10,6 +10,7 @@ use std::{
 use patchbay_core::{
     AgentId, AssistantRecord, Attachment, CompactionRecord, Digest, MessageKind, MessageNotices, ToolRecord,
     completion::{Block, Message, Part, Piece, Role, ToolCall, ToolResult},
+    json_bytes,
 };
 use patchbay_skill::INSTRUCTIONS_BYTES;
 use patchbay_store::{Lineage, MessageRow as Row};
@@ -131,37 +132,6 @@ fn size(row: &Row) -> u64 {
         _ => row.content.len() as u64,
     };
     text + files
-}
-
-/// Returns the size of a value as compact JSON, in bytes. Serializing it only to count would take as
-/// long as building the conversation.
-fn json_bytes(value: &Value) -> u64 {
-    match value {
-        Value::Null | Value::Bool(true) => 4,
-        Value::Bool(false) => 5,
-        Value::Number(number) => number.to_string().len() as u64,
-        Value::String(text) => string_bytes(text),
-        Value::Array(items) => list_bytes(items.len(), items.iter().map(json_bytes).sum()),
-        Value::Object(fields) => list_bytes(
-            fields.len(),
-            fields.iter().map(|(name, value)| string_bytes(name) + 1 + json_bytes(value)).sum(),
-        ),
-    }
-}
-
-/// Returns the size of a JSON array or object with `count` items, which take `items` bytes without their commas.
-fn list_bytes(count: usize, items: u64) -> u64 {
-    2 + items + count.saturating_sub(1) as u64
-}
-
-/// Returns the size of a JSON string in bytes, with its quotes and escapes.
-fn string_bytes(text: &str) -> u64 {
-    let escape = |byte: u8| match byte {
-        b'"' | b'\\' | b'\x08' | b'\t' | b'\n' | b'\x0c' | b'\r' => 1,
-        0..0x20 => 5,
-        _ => 0,
-    };
-    2 + text.len() as u64 + text.bytes().map(escape).sum::<u64>()
 }
 
 /// Returns the text of a skill's row as it is sent.

@@ -16,6 +16,7 @@
 //! - [`Money`]: an amount in US dollars.
 //! - [`RootLimits`]: limits that all skills of one root share.
 //! - [`COMPONENT_BYTES`]: the size limit of a component.
+//! - [`json_bytes`]: the size of a JSON value.
 //! - [`completion`]: requests to a model and its responses.
 //! - [`kv`]: types of the key-value store for plugins.
 //! - [`text`]: removal of characters that could deceive a terminal or a model.
@@ -50,6 +51,7 @@ mod digest;
 mod event;
 mod headline;
 mod id;
+mod json_bytes;
 pub mod kv;
 pub mod media;
 mod money;
@@ -76,6 +78,7 @@ pub use event::{
     DeltaKind, DeltaPosition, DequeueReason, Event, EventKind, MessageKind, RequestLimit, Retrying, notification_line,
 };
 pub use id::{AgentId, CallId, LineId, SessionId};
+pub use json_bytes::json_bytes;
 pub use money::{Money, MoneyError};
 pub use name::{Name, NameError};
 pub use notices::MessageNotices;

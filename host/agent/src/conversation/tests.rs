@@ -359,12 +359,3 @@ fn each_agent_is_told_who_it_is_before_its_first_text() {
     assert_eq!(summarised[..3], [&root_text, "a date", "rules"]);
     assert!(summarised.len() == 4 && summarised[3].ends_with("\n\nshort"), "{summarised:?}");
 }
-
-proptest! {
-    #[test]
-    fn bytes_of_json_are_counted(texts in prop::collection::vec(".{0,20}", 0..4), number in any::<f64>(), flag in any::<bool>()) {
-        let number = if number.is_finite() { number } else { 0.5 };
-        let value = json!({"texts": texts, "number": number, "no": -7, "flag": flag, "nothing": null, "\u{1}\n\"": {}, "list": []});
-        prop_assert_eq!(json_bytes(&value), value.to_string().len() as u64);
-    }
-}
