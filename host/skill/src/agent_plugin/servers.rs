@@ -276,13 +276,14 @@ fn stays_inside(path: &str) -> Result<(), &'static str> {
 
 fn endpoint(written: &str) -> Result<Url, String> {
     let shown = text::excerpt(written, 120);
-    // The parser forgives much that the specification does not allow, such as an empty user.
+    // The parser forgives much that the specification does not allow, such as an empty user, or one slash instead of two.
     if written.contains(|c: char| c.is_whitespace() || c.is_control() || c == '\\') {
         return Err(format!("url '{shown}' has white space or a backslash"));
     }
     let url = Url::parse(written).map_err(|error| format!("url '{shown}' is invalid: {error}"))?;
-    let authority = written.split_once("://").map(|(_, rest)| rest.split(['/', '?', '#']).next().unwrap_or_default());
-    if authority.is_none_or(|authority| authority.contains('@')) || url.fragment().is_some() {
+    let after_scheme = written.get(url.scheme().len()..).and_then(|rest| rest.strip_prefix("://"));
+    let authority = after_scheme.and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or_default();
+    if authority.is_empty() || authority.contains('@') || url.fragment().is_some() {
         return Err(format!("url '{shown}' must be absolute, without user and fragment"));
     }
     let is_local = match url.host() {
@@ -434,6 +435,9 @@ mod tests {
             ("/mcp", "relative URL without a base"),
             ("https://me@a.example", "must be absolute, without user and fragment"),
             ("https://@a.example", "must be absolute, without user and fragment"),
+            ("https:/me@a.example/?http://b", "must be absolute, without user and fragment"),
+            ("https:///me@a.example", "must be absolute, without user and fragment"),
+            ("https:a.example", "must be absolute, without user and fragment"),
             ("https://a.example/#", "must be absolute, without user and fragment"),
             ("https://a.example\\@b", "has white space or a backslash"),
             ("${URL}", "relative URL without a base"),
