@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How much a model is shown of skills and tools. `[context]` in `config.toml` sets it.
+/// How many skills and tools a model is shown. `[context]` in `config.toml` sets it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ContextSettings {
@@ -11,20 +11,20 @@ pub struct ContextSettings {
     /// bytes.
     #[schemars(range(min = 1, max = 50))]
     pub listing_percent: u8,
-    /// Most bytes of the list of skills, whatever the window. All names come before any description. The model looks up
-    /// the rest with `find_skills`.
+    /// Size limit of the list of skills, in bytes, for windows of any size. All names come before any description. The model
+    /// looks up the rest with `find_skills`.
     #[schemars(range(min = 1_000, max = 1_000_000))]
     pub listing_max_bytes: u32,
     /// Percent of the model's context window that the names, descriptions and schemas of tools may take, but at least 24,000
     /// bytes.
     #[schemars(range(min = 1, max = 50))]
     pub tools_percent: u8,
-    /// Most bytes of the names, descriptions and schemas of tools, whatever the window. The model finds tools that are left out
-    /// with `find_tools` and calls them with `call_tool`.
+    /// Size limit of the names, descriptions and schemas of tools, in bytes, for windows of any size. The model finds tools that
+    /// are left out with `find_tools` and calls them with `call_tool`.
     #[schemars(range(min = 1_000, max = 4_000_000))]
     pub tools_max_bytes: u32,
-    /// Most tools whose declarations a model is sent. The host's own tools count, but are never left out. Together with the
-    /// bundled skills they are about 15; the default leaves room for a few servers beside them.
+    /// Number of tools that are declared to a model. The host's own tools count, but are never left out. Together with the bundled
+    /// skills they are about 15; the default leaves room for the tools of a few MCP servers.
     #[schemars(range(min = 1, max = 1_000))]
     pub tools_max: u32,
 }

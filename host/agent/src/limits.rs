@@ -8,35 +8,36 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SessionLimits {
-    /// Tokens that one session may use, with all agents and tools, without those read from a cache; 0 means no limit, because only
-    /// the operator knows the price of a token.
+    /// Tokens that the agents and tools of one session may use together, not counting tokens read from a cache. 0 means no limit:
+    /// only the operator knows the price of a token.
     pub session_tokens: u64,
     /// Requests to a model in one turn. A model that needs more is most likely repeating itself (`turn_rounds`).
     #[schemars(range(min = 1, max = 100_000))]
     pub turn_requests: u32,
-    /// Requests to a model by all agents of a session together, until a person's next message. Enough for a day's work of a
-    /// few agents; agents that only wake each other end here (`limit_requests`).
+    /// Requests to a model by all agents of a session together, between two messages from a person. Enough for a few agents' work
+    /// of a day; stops agents that only wake each other (`limit_requests`).
     #[schemars(range(min = 1, max = 1_000_000))]
     pub tree_requests: u32,
-    /// Requests to a model that the agents of a session make at once; further requests wait, and requests of turns that a person
-    /// started go first. Enough for eight sub-agents twice over. A provider that reports a rate limit or an overload receives fewer until
+    /// Concurrent requests to a model by the agents of a session. More requests wait, and requests of turns that a person started
+    /// go first. Enough for eight sub-agents twice over. A provider that reports a rate limit or an overload receives fewer until
     /// it has recovered.
     #[schemars(range(min = 1, max = 64))]
     pub concurrent_requests: u32,
-    /// Living agents of a session, with the root (`limit_agents`).
+    /// Agents of a session that are alive at once, including the root (`limit_agents`).
     #[schemars(range(min = 1, max = 1_000))]
     pub agents: u32,
     /// Levels of agents below the root. Deeper trees are hard for a person to follow (`limit_depth`).
     #[schemars(range(min = 1, max = 32))]
     pub agent_depth: u32,
-    /// How often mail wakes an agent until a person's next message. Ends agents that only answer each other (`limit_wakes`).
+    /// How often mail may wake an agent between two messages from a person. Stops agents that only answer each other
+    /// (`limit_wakes`).
     #[schemars(range(min = 1, max = 10_000))]
     pub wakes: u32,
     /// Mails in the inbox of an agent. An agent that does not read its mail does not fill the disk (`limit_mail`).
     #[schemars(range(min = 1, max = 100_000))]
     pub mails: u32,
-    /// Bytes of tool results, with their images, that a session stores until a person's next message; the turn then ends. Several
-    /// times what a long task needs, and the most that a tool and a model that calls it again and again add to the disk
+    /// Bytes of tool results, including images, that a session may store between two messages from a person; then the turn ends.
+    /// Several times the need of a long task. It bounds the disk space that a model can fill by repeating a call
     /// (`limit_results`).
     #[schemars(range(min = 1 << 20))]
     pub result_bytes: u64,

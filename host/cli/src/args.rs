@@ -129,7 +129,7 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: Provider,
     },
-    /// Explain what would decide about a call, and test a configuration
+    /// Explain how a call would be decided, and test the policy
     Policy {
         #[command(subcommand)]
         command: PolicyCommand,

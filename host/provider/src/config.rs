@@ -30,7 +30,7 @@ pub struct ProviderConfig {
     /// Whether `origin` may be a machine of the private network, also by plain `http`. Without https, the identity of
     /// a server cannot be verified, so this is never the default.
     pub allow_private: bool,
-    /// The environment variable of the key, or a list of variables, of which the first that is set has the key; `""`
+    /// The environment variable of the key, or a list of variables, of which the first that is set is used; `""`
     /// if the provider needs no key. `credentials.json` may have the key under the provider's name instead. A bundled
     /// adapter under its own name has a default; any other provider has none. A variable belongs to only one provider.
     pub env: Option<Variables>,

@@ -4,21 +4,21 @@ use patchbay_cage::CageSettings;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// What the terminal shows and how: `[terminal]` in `config.toml`.
+/// The display settings of the terminal: `[terminal]` in `config.toml`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TerminalSettings {
-    /// How prose of answers is broken: `words`, between words at the width of the window of that moment; `terminal`, not at
-    /// all, so that the terminal breaks each paragraph and joins it again when its window changes. Code is never broken.
+    /// How the prose of answers is wrapped: `words` wraps between words, at the width that the window has when the text is printed;
+    /// `terminal` leaves it to the terminal, which wraps it again when the window is resized. Code is never wrapped.
     pub wrap: ProseWrap,
-    /// Whether colours are used: `auto`, unless `NO_COLOR` is set; `never`. Bold and faint text stay.
+    /// Whether to use colours: `auto` uses them unless `NO_COLOR` is set. Bold and faint text are always used.
     pub colour: ColourUse,
-    /// What stays of a model's thinking: `fold`, its last rows while it thinks, then one line; `show`, all of it; `hide`,
-    /// nothing. `/show thinking` prints the last one in any case.
+    /// How much of a model's thinking is shown: `fold` shows the last rows while it thinks, then one line; `show` shows all of it;
+    /// `hide` shows nothing. `/show thinking` always prints the most recent thinking.
     pub thinking: ThinkingDisplay,
-    /// Whether plain lines are read and printed, as with `--plain`.
+    /// Whether to read and print plain lines, as with `--plain`.
     pub plain: bool,
-    /// Whether models can run programs with `terminal__run`: `ask`, each time after a question; `off`, not at all:
+    /// Whether models can run programs with `terminal__run`: `ask` asks you each time, `off` never allows it. See
     /// [running.md](running.md).
     pub run: ProgramUse,
     /// What programs that models run may use besides the workspace: [running.md](running.md#what-programs-may-use).
@@ -36,7 +36,7 @@ pub enum ProgramUse {
     Off,
 }
 
-/// How prose is broken.
+/// How prose is wrapped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ProseWrap {
@@ -58,7 +58,7 @@ pub enum ColourUse {
     Never,
 }
 
-/// What stays of a model's thinking.
+/// How much of a model's thinking is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ThinkingDisplay {

@@ -21,8 +21,8 @@ pub struct Limits {
     /// itself is bounded by fuel.
     #[schemars(range(min = 0, max = 3_600_000))]
     pub inference_ms: u64,
-    /// Time added to `time_ms` for a call that may call other tools, in milliseconds: they run within it, and wait for servers
-    /// and for a person's programs.
+    /// Time added to `time_ms` for a call that may call other tools, in milliseconds. Those tools run within that time, and may
+    /// wait for servers or for programs.
     #[schemars(range(min = 0, max = 3_600_000))]
     pub code_ms: u64,
     /// Tokens that models may use for one call, including its nested calls. Enough for several long documents.
@@ -43,8 +43,9 @@ pub struct Limits {
     pub log_lines: u32,
     /// Log bytes of one call (`limit_log`).
     pub log_bytes: usize,
-    /// Bytes that one skill may write to the workspace while a process holds the session. Each name on the path of a
-    /// write counts 4096 bytes more. Much more than edited text needs, too little to fill a disk (`limit_write`).
+    /// Bytes that one skill may write to the workspace while a process holds the session. Each name in the
+    /// path of a written file counts as 4096 bytes more. Much more than edited text needs, too little to fill a disk
+    /// (`limit_write`).
     pub write_bytes: u64,
     /// Processor time for compiling a component, in milliseconds, on all cores together. Several times what the largest
     /// language runtime needs (`limit_compile`).

@@ -10,41 +10,40 @@ use serde::Deserialize;
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServeSettings {
-    /// The address and port to listen on. Outside of the loopback address, TLS or `behind_proxy` is required.
+    /// The address and port to listen on. An address other than loopback requires TLS or `behind_proxy`.
     pub listen: String,
     /// The certificate chain for TLS, a PEM file, as an absolute path.
     pub tls_cert: Option<PathBuf>,
     /// The private key of the certificate, a PEM file, as an absolute path.
     pub tls_key: Option<PathBuf>,
-    /// Whether a proxy in front of the server does TLS. Only then may `listen` be outside of the loopback address without a
-    /// certificate.
+    /// Set this if a reverse proxy terminates TLS. Without it or a certificate, `listen` must be a loopback address.
     pub behind_proxy: bool,
-    /// The names under which clients reach the server, with the port unless it is the scheme's own, such as
-    /// `["patchbay.example.org"]`. Requests with another `Host` are refused. The address of `listen` and `localhost` always work.
+    /// The host names of the server, such as `["patchbay.example.org"]`, each with its port unless it is the scheme's default.
+    /// Requests with another `Host` are refused. The address of `listen` and `localhost` are always accepted.
     pub hosts: Vec<String>,
-    /// The folders in which clients may have their workspaces, as absolute paths: sessions elsewhere are neither made nor listed.
-    /// None by default.
+    /// The folders in which clients may open workspaces, as absolute paths. Sessions elsewhere are neither created nor listed. By
+    /// default there are none.
     pub workspaces: Vec<PathBuf>,
-    /// Minutes for which a session stays open without a client, after its last turn.
+    /// Minutes that a session stays open after its last turn while no client is connected.
     #[schemars(range(min = 0, max = 10_080))]
     pub idle_minutes: u32,
-    /// Minutes for which a question waits for its answer, with or without a client. Then the answer is no.
+    /// Minutes that a question waits for an answer, whether or not a client is connected. After that, the answer is no.
     #[schemars(range(min = 1, max = 10_080))]
     pub question_minutes: u32,
-    /// Seconds that turns have to end after SIGTERM. The rest is `interrupted`, as after a crash.
+    /// Seconds that running turns may take to finish after SIGTERM. Turns still running then are `interrupted`, as after a crash.
     #[schemars(range(min = 0, max = 3_600))]
     pub drain_seconds: u32,
-    /// Requests and connections that are served at once. Up to 64 more wait, and others are refused. One token may use three quarters.
+    /// Number of concurrent requests and connections. 64 more may wait; others are refused. One token may use three quarters.
     #[schemars(range(min = 1, max = 10_000))]
     pub connections: u32,
-    /// MiB of messages of all clients together that are not read, or not received to their end. Above it, the client with the most
-    /// is disconnected.
+    /// Size limit in MiB, for all clients together, of the messages that they have not read yet or have sent only in part. Above
+    /// it, the client with the most is disconnected.
     #[schemars(range(min = 1, max = 65_536))]
     pub unread_mib: u32,
-    /// Seconds between two pings, which find clients that are gone and keep proxies from closing idle connections.
+    /// Seconds between two pings. They detect clients that are gone, and keep proxies from closing idle connections.
     #[schemars(range(min = 1, max = 3_600))]
     pub ping_seconds: u32,
-    /// Seconds for which a client may send nothing, not even the answer to a ping, before its connection is closed.
+    /// Seconds without any data from a client, even a pong, after which its connection is closed.
     #[schemars(range(min = 1, max = 7_200))]
     pub gone_seconds: u32,
 }

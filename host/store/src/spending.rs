@@ -13,10 +13,10 @@ use crate::{Hold, Store, StoreError, database::rows, reservations};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct BudgetSettings {
-    /// Most that the models of one session may cost, with all its agents and tools, in US dollars: `"2.00"`. Without it, a session
-    /// has no limit.
+    /// Spending limit of one session in US dollars, such as `"2.00"`, for the requests of all its agents and tools. Without it, a
+    /// session has no limit.
     pub session: Option<Money>,
-    /// Most that the models of all sessions of this home may cost in one day, in US dollars: `"20.00"`. A day begins at midnight
+    /// Spending limit of one day in US dollars, such as `"20.00"`, for all sessions of this home together. A day begins at midnight
     /// UTC. Without it, a day has no limit.
     pub day: Option<Money>,
 }

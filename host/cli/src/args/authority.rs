@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use patchbay_core::{Name, PackageName};
 use patchbay_policy::{Capability, Root};
 
-/// The skill and the capabilities of grants
+/// The skill and the capabilities to grant or remove
 #[derive(Args)]
 pub(crate) struct GrantTarget {
     /// The root that the skill comes from
@@ -61,7 +61,7 @@ pub(crate) enum GrantCommand {
     Add(GrantTarget),
     /// Remove grants
     Remove(GrantTarget),
-    /// Take back every 'always' answer for a tool of an MCP server or an editor
+    /// Forget every 'always' answer for a tool of an MCP server or an editor
     Forget {
         /// The full name of the tool, as 'patchbay grant list' shows it
         #[arg(value_name = "TOOL")]
@@ -77,7 +77,7 @@ pub(crate) enum GrantCommand {
 
 #[derive(Subcommand)]
 pub(crate) enum PolicyCommand {
-    /// Explain what would decide about a call, without running it
+    /// Explain how a call would be decided, without running it
     Explain {
         /// The full name of a tool, such as files__write, optionally with its input, or a line that begins with '/'
         #[arg(value_name = "CALL")]
@@ -92,8 +92,8 @@ pub(crate) enum PolicyCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Check a file of cases, a JSON object on each line: call, capability, expect (allow, ask, deny), and mode. Exits with 1 if a case
-    /// is not as expected
+    /// Check a file of cases, one JSON object per line: call, capability, expect (allow, ask, deny), and mode. Exits with 1 if a
+    /// decision is not the expected one
     Test {
         /// The file with the cases
         #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]

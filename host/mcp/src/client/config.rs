@@ -8,7 +8,7 @@ use patchbay_policy::ToolDecision;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Limit of the tools that one table decides about.
+/// The most tools that one table decides about.
 const TOOLS: usize = 1_000;
 
 /// A server whose tools models may call: a program that is started, or the address of one that runs.
@@ -18,24 +18,25 @@ pub struct McpServerConfig {
     /// The program of the server and its arguments: `["PROGRAM", "ARG"]`. A program without `/` is looked up in the absolute
     /// folders of PATH, one with `/` must be absolute. It is run without a shell.
     pub command: Option<CommandLine>,
-    /// Variables of your environment that the program gets. Besides them it gets HOME, LANG, LC_ALL, LOGNAME, PATH, SHELL, TERM,
+    /// Variables of your environment that the program receives. It always receives HOME, LANG, LC_ALL, LOGNAME, PATH, SHELL, TERM,
     /// TMPDIR, TZ and USER, and no others. Values of variables with names of secrets, such as GITHUB_TOKEN, are removed from
     /// everything that the program sends.
     pub env: Vec<String>,
-    /// The address of a server that runs, in place of `command`: https, or http to this machine. Streamable HTTP.
+    /// The address of a server that is already running, instead of `command`: https, or http to this machine. It must speak
+    /// Streamable HTTP.
     pub url: Option<String>,
     /// The credential that requests to `url` carry as `Authorization: Bearer`: the name of a table `[credentials.NAME]`.
     pub credential: Option<Name>,
-    /// Whether the program is started in the folder of the workspace; otherwise in the configuration folder. Many programs load
-    /// code from the folder that they are started in. Therefore such a server only starts in workspaces that you trust (`patchbay
-    /// trust add DIR`), and the answer *always* is stored for one workspace.
+    /// Whether the program is started in the folder of the workspace instead of the configuration folder. Many programs load code
+    /// from the folder that they are started in, so such a server only starts in workspaces that you trust (`patchbay trust add
+    /// DIR`), and the answer *always* is stored for one workspace.
     pub in_workspace: bool,
-    /// What is decided about tools, by their names at the server: `allow`, `ask` or `deny`. Unsaid: a tool that the server marks
-    /// as read-only is allowed; you are asked about any other, and it is denied where you cannot be asked.
+    /// A decision for each tool, by its name at the server: `allow`, `ask` or `deny`. Without one, a tool that the server marks as
+    /// read-only is allowed; you are asked about any other, and it is denied where you cannot be asked.
     pub tools: BTreeMap<String, ToolDecision>,
-    /// Whether its tools change nothing, in your judgement: then they may be called in [plan mode](using.md#modes).
+    /// Set this if you know that its tools change nothing. They may then be called in [plan mode](using.md#modes).
     pub read_only: bool,
-    /// Time limit of the start, in milliseconds. Enough for a program that is downloaded first.
+    /// Time limit for starting the server, in milliseconds. Enough for a program that is downloaded first.
     #[schemars(range(min = 100, max = 600_000))]
     pub start_ms: u64,
     /// Time limit of one call, in milliseconds (`limit_time`).

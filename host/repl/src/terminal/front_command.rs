@@ -7,24 +7,26 @@ use crate::NextSession;
 
 /// The keys and the front's own commands, for `?`.
 const HELP: &str = "\
-Enter sends; Ctrl+J, Alt+Enter, Shift+Enter or \\ and Enter break the line.
-While it works, Enter adds a message to the turn, Alt+Enter sends it after.
-Esc stops what runs; Ctrl+C clears the text, then stops; Ctrl+D leaves.
-Esc twice lists your messages, to go back to one. Ctrl+T shows the tasks.
-/ lists commands, @ files; Tab completes.
+Enter sends; Ctrl+J, Alt+Enter, Shift+Enter or \\ and Enter start a new line.
+During a turn, Enter adds a message to it; Alt+Enter sends one after it.
+Esc stops what is running; Ctrl+C clears the text, then stops it.
+Ctrl+D exits.
+Esc twice lists your messages, so you can go back to one.
+Ctrl+T shows the tasks.
+/ lists commands, @ lists files; Tab completes.
 Up and Down go through the history, Ctrl+R searches it.
-Ctrl+Enter stops what runs and sends at once.
-Shift+Tab goes to the next mode: ask, edits, plan.
-Ctrl+G opens the text in $EDITOR, Ctrl+L draws again, Ctrl+Z suspends.
-! before a command runs it at once; your next message has its output.
-/ps lists programs in the background, /ps N prints the output
+Ctrl+Enter stops what is running and sends at once.
+Shift+Tab switches to the next mode: ask, edits, plan.
+Ctrl+G opens the text in $EDITOR, Ctrl+L redraws, Ctrl+Z suspends.
+! before a command runs it at once; your next message includes its output.
+/ps lists the programs in the background, /ps N prints the output
 of one, /ps stop N stops it.
-/show N prints the result of a tool in full, /show N in its input,
-/show thinking the thinking before the last answer.
-/new begins another session here, /resume lists those of this workspace,
-/resume ID goes on in one. The session that you leave is kept.
-/copy copies the last answer, /copy N a result,
-/copy code the last block of code.
+/show N prints a tool's result in full, /show N in prints its input,
+/show thinking prints the thinking before the last answer.
+/new begins another session here, /resume lists this workspace's sessions,
+/resume ID continues one. The session that you leave is kept.
+/copy copies the last answer, /copy N copies a result,
+/copy code copies the last block of code.
 /commands lists all other commands.";
 
 /// The names of the terminal's own commands.
