@@ -218,7 +218,7 @@ fn fork_is_answered_before_the_first_words_of_the_child() {
         assert_eq!(peer.prompt(id, &session, "/fork \"say Here.\""), "end_turn");
         let shown = said(&peer.take());
         assert!(shown.starts_with("Forked child ") && shown.ends_with("Here."), "{shown}");
-        assert!(shown.contains("\n\nYou now talk to it; /switch parent goes back.\n\n"), "{shown}");
+        assert!(shown.contains("\n\nYou are now talking to it; /switch parent goes back.\n\n"), "{shown}");
     }
     assert_eq!(peer.leave(), Some(0));
 }
@@ -484,7 +484,7 @@ fn kill_names_the_agent_that_one_talks_to() {
     let root: String =
         database.query_row("SELECT uuid FROM agents WHERE parent_uuid IS NULL", (), |row| row.get(0)).unwrap();
     let expected = format!(
-        "1 waiting line was not sent:\n\nsay never\n\nKilled 1 agent: {child}\n\nYou now talk to {}.",
+        "1 waiting line was not sent:\n\nsay never\n\nKilled 1 agent: {child}\n\nYou are now talking to {}.",
         &root[..8]
     );
     assert_eq!(said, expected);

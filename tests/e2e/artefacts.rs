@@ -56,7 +56,7 @@ fn embedded_metadata_matches_the_components() {
             assert_eq!(
                 known,
                 json!({ "digest": report["component"], asked: answer }),
-                "{}: rm -r plugins/dist",
+                "{}: the description is outdated; to build it again: rm -r plugins/dist && make plugins",
                 path.display()
             );
             looked_at += 1;
@@ -92,7 +92,7 @@ fn damaged_artefact_is_recompiled_and_logged() {
     assert!(again == originals, "compiling is not deterministic");
 }
 
-/// Native code of another component, written by the engine itself: the engine would run it.
+/// The files are swapped. The engine wrote each of them, so it would run them if their digests were not checked.
 #[test]
 fn forged_artefact_is_not_run() {
     let patchbay = used();
@@ -172,7 +172,7 @@ fn gc_removes_unreferenced_artefacts() {
     assert_eq!(patchbay.line("/calc 2 + 2"), "4");
 }
 
-/// If memory runs out, the system ends the compiler and not the host.
+/// If memory runs out, the system kills the compiler, not the host.
 #[cfg(target_os = "linux")]
 #[test]
 fn out_of_memory_kills_the_compiler_first() {
@@ -187,5 +187,5 @@ fn out_of_memory_kills_the_compiler_first() {
         std::thread::sleep(Duration::from_millis(10));
     }
     drop(compiler.stdin.take());
-    assert_eq!(compiler.wait().unwrap().code(), Some(1), "no bytes are no component");
+    assert_eq!(compiler.wait().unwrap().code(), Some(1), "empty input is not a component");
 }

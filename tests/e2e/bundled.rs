@@ -38,7 +38,7 @@ fn files_are_listed_and_read() {
     let range = live.answer(r#"/read {"path": "docs/größe.md", "first": 2, "lines": 1}"#);
     let shown = [
         json!({"type": "text", "text": "\n"}),
-        json!({"type": "text", "text": "[Line 2 of 3. To go on: read with first 3.]"}),
+        json!({"type": "text", "text": "[Line 2 of 3. To continue: read with first 3.]"}),
     ];
     assert_eq!(range.data()["content"], json!(shown));
     assert_eq!(live.message("/read debug.log"), "noise", "what is ignored can be read all the same");
@@ -274,7 +274,7 @@ fn web_fetches_pages_and_follows_redirects() {
     assert_eq!(live.message(&format!("/get {origin}/deep")), format!("URL: {origin}/deep\n\ndeep"));
     let part = live.message(&format!(r#"/get {{"url": "{origin}/new?a=b", "max_chars": 4}}"#));
     let total = page.split_once("# Hi").expect("a heading").1.len() + 4;
-    let go_on = format!(r#"[Characters 1 to 4 of {total}. To go on: {{"url": "{origin}/new?a=b", "from": 4}}]"#);
+    let go_on = format!(r#"[Characters 1 to 4 of {total}. To continue: {{"url": "{origin}/new?a=b", "from": 4}}]"#);
     assert_eq!(part, format!("Title: Größe\nURL: {origin}/new?a=b\n\n# Hi\n\n{go_on}"));
     let missing = live.answer(&format!("/get {origin}/none"));
     assert_eq!(missing.message(), format!("Error: {origin}/none responded with 404 (not found): # Nothing"));

@@ -73,12 +73,12 @@ fn commands_lists_built_ins_before_aliases() {
 /help SKILL - Show a skill's metadata, without running it
 /commands - List the commands that work now
 /mode [ask|edits|plan] - Show or set how far tools may go without asking\n/model MODEL[/THINKING] - Switch the model of the agent in view
-/fork [--model MODEL[/THINKING]] [\"PROMPT\"] - Make a child of the agent in view, which knows its conversation, and talk to it
+/fork [--model MODEL[/THINKING]] [\"PROMPT\"] - Make a child agent that knows the conversation so far, and talk to it
 /kill [UUID] - End an agent and its descendants; without a UUID, the agent in view
 /agents - List the agents, what they do, their models, mail and tokens
 /switch UUID|parent|root - Look at and talk to another agent
 /capture - Keep the next lines as the task of a child; /fork sends them, /cancel does not
-/cancel - End capturing without a child
+/cancel - Stop capturing without creating a child
 /mail-send UUID \"TEXT\" - Send mail from the agent in view to another agent
 /mail-check - List the inbox of the agent in view, unread mail first
 /mail-read N - Show a mail and mark it as read
@@ -103,7 +103,7 @@ fn commands_lists_built_ins_before_aliases() {
 /json EXPRESSION DOCUMENT - Query and reshape JSON with JMESPath
 /note add TEXT | list | search WORDS | delete NUMBER - Notes that stay: add, list, search, delete
 /plan <goal to plan for> - Turns a goal into a checked plan
-/web URL - Pages of the web as readable text";
+/web URL - Web pages as readable text";
     assert_answers(&patchbay, &[("/commands", "commands_listed", expected)]);
 }
 
@@ -114,7 +114,7 @@ fn quit_prints_how_to_resume() {
     let session = patchbay.last_session();
     assert_eq!(answers.len(), 1, "a line ran after /quit");
     assert_eq!(answers[0].code(), "quit");
-    assert_eq!(answers[0].message(), format!("The session is kept. To go on: patchbay --session {}", &session[..8]));
+    assert_eq!(answers[0].message(), format!("The session is kept. To continue: patchbay --session {}", &session[..8]));
 }
 
 #[test]

@@ -105,7 +105,7 @@ fn history_persists_across_terminals() {
     terminal.press(ENTER);
     terminal.wait_for_text("121");
     terminal.press(CTRL_D);
-    terminal.wait_for_text(&format!("The session is kept. To go on: patchbay --session {}", &session[..8]));
+    terminal.wait_for_text(&format!("The session is kept. To continue: patchbay --session {}", &session[..8]));
     assert_eq!(terminal.wait_for_exit(), 0);
 }
 

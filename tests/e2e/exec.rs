@@ -56,7 +56,7 @@ fn error_stops_exec_without_keep_going() {
 fn quit_ignores_later_lines() {
     let patchbay = Patchbay::new();
     let quit = patchbay.run(&["exec", "/quit", "/nope"]);
-    let words = format!("The session is kept. To go on: patchbay --session {}\n", &patchbay.last_session()[..8]);
+    let words = format!("The session is kept. To continue: patchbay --session {}\n", &patchbay.last_session()[..8]);
     assert_ran(&quit, 0, &words, "");
     let quit = with_input(&patchbay, &["--keep-going"], b"/nope\n/quit\n/calc 1\n");
     assert_eq!((quit.code, quit.out.lines().count()), (Some(1), 1), "{quit:?}");

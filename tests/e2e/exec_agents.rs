@@ -165,7 +165,7 @@ fn quit_stops_working_agents() {
     let message = format!("{}\nthen say forked", forking("say half\nhang"));
     let ran = patchbay.run(&["exec", &message, "/wait {}", "/quit", "/calc 2"]);
     let session = patchbay.last_session();
-    let words = format!("forked\nwaited\nThe session is kept. To go on: patchbay --session {}\n", &session[..8]);
+    let words = format!("forked\nwaited\nThe session is kept. To continue: patchbay --session {}\n", &session[..8]);
     assert_ran(&ran, 0, &words, &format!("Stopped 1 agent.\n{}: stopped\n", short(&patchbay, 1)));
 }
 

@@ -24,7 +24,7 @@ pub(crate) fn body(request: &str) -> Value {
     serde_json::from_str(request.split_once("\r\n\r\n").unwrap().1).unwrap()
 }
 
-/// Starts a server. `answer` receives the last word after `case:` in the request and the number of earlier requests of that case.
+/// Starts a server. `answer` receives the word after the last `case:` in the request, and the number of earlier requests with it.
 pub(crate) fn by_case(answer: impl Fn(&str, usize) -> Vec<Step> + Send + 'static) -> Server {
     let seen = Mutex::new(BTreeMap::<String, usize>::new());
     Server::scripted(move |request| {
@@ -67,10 +67,10 @@ fn assert_valid_request(format: &Format, request: &str) {
 }
 
 /// A provider caches the beginning of a request: system, tools and the conversation. It must be the same in children and in later
-/// sessions with the same skills and persona. Only the marks of the cache move.
+/// sessions with the same skills and persona. Only the `cache_control` markers move.
 #[test]
 fn children_and_sessions_begin_with_the_same_request() {
-    /// Returns the body without what belongs to its session: the agent's UUID and the key of the cache.
+    /// Returns the body without what belongs to its session: the agent's UUID and the prompt cache key.
     fn shared(request: &str) -> String {
         let mut body = request.split_once("\r\n\r\n").unwrap().1.to_owned();
         for (before, length) in [("You are the agent ", 36), ("\"prompt_cache_key\":\"", 32)] {
@@ -127,7 +127,7 @@ fn usage_has_the_cost_and_what_counts() {
     let codes: Vec<_> = answers[1..4].iter().map(Answer::code).collect();
     assert_eq!(codes, ["answered", "answered", "limit_tokens"]);
     assert!(answers[3].message().contains("this session has used 112 tokens"), "{}", answers[3].message());
-    // A million tokens cost 3 USD, 0.30 if they are read from the cache, and 15 of the answer.
+    // A million input tokens cost 3 USD, or 0.30 if they are read from the cache. A million output tokens cost 15.
     let expected = "anthropic/claude-sonnet-4-5: 2,050 in, 62 out, 2,000 read from the cache, 0 written to it, 0.0017 USD\n\
                     In all: 2,112 tokens (112 without those read from the cache), 0.0017 USD\n\
                     This session: 0.00168 USD spent\n  ";
@@ -184,7 +184,7 @@ fn thinking_blocks_are_replayed_unchanged() {
         let answers = patchbay.answers(&lines);
         assert!(answers.iter().all(|answer| answer.outcome["status"] == "ok"), "{answers:?}");
         let recorded = String::from_utf8(format.body(format.thinking)).unwrap();
-        // The last of each kind is complete.
+        // The recording has each key several times. The last value is the complete one.
         for key in keys {
             let (_, rest) = recorded.rsplit_once(&format!("\"{key}\"")).unwrap();
             let signature = rest.split('"').nth(1).unwrap();
@@ -292,7 +292,7 @@ const QUICK: [Case; 12] = [
     ("headers", "provider_network", "the response head exceeds the limit of", false),
 ];
 
-/// These cases take long, because the host repeats their requests, most of them after pauses of 1, 2, 4 and 8 seconds.
+/// These cases take a long time: the host repeats their requests, most of them after pauses of 1, 2, 4 and 8 seconds.
 const REPEATED: [Case; 6] = [
     ("s500", "provider_server", "Because of the weather", false),
     ("reset", "provider_network", "was cut short", true),
@@ -319,7 +319,7 @@ fn assert_case(format: &Format, case: Case, answer: &Answer, next: &[Answer]) {
     let (provider, message) = (format.provider, answer.message());
     let code = match name {
         "error" => format.error_code,
-        // The other models were announced to end.
+        // The other providers have announced that these models will be retired.
         "s404" if provider != CHAT.provider => "model_retired",
         _ => code,
     };
@@ -353,7 +353,7 @@ fn assert_case(format: &Format, case: Case, answer: &Answer, next: &[Answer]) {
     match name {
         // Almost no wait.
         "s500" | "s529" => {
-            // Google's errors name a state, which here means overload.
+            // Google's errors have a `status`, which means overload here.
             let times = if name == "s529" || provider == "google" { 15 } else { 4 };
             assert_eq!(told, retried("Server error", "1", times, times), "{provider}");
         }
@@ -410,7 +410,7 @@ fn assert_slow_server_is_awaited(format: &'static Format) {
     assert!(patchbay.line(&format!("/model {}", format.model)).starts_with('✓'));
     let (hang_and_drip, silent) = SLOW.split_at(2);
     let limited = [hang_and_drip, silent].map(|cases| (cases, start(format, &patchbay)));
-    // A process keeps the limits that it started with. On a busy machine, the servers of the other cases would exceed these as well.
+    // A process keeps the limits that it started with. On a busy machine, the other cases could exceed these limits as well.
     patchbay.write("home/config/config.toml", format.table(&server));
     let (quick, slow): (Vec<Case>, Vec<Case>) = REPEATED.into_iter().partition(|case| !BROKEN.contains(&case.0));
     thread::scope(|scope| {
@@ -480,7 +480,7 @@ fn partial_answer_survives_kill_9() {
     assert!(answers[1].message().contains("assistant"), "{}", answers[1].message());
 }
 
-/// Sums of such numbers overflow the counters of a session and of the database.
+/// An adapter can report numbers of tokens whose sum overflows the counters of the session and of the database.
 #[test]
 fn excessive_usage_of_an_answer_does_not_end_the_session() {
     for tokens in [u64::MAX, i64::MAX.unsigned_abs()] {
@@ -502,7 +502,7 @@ fn excessive_usage_of_an_answer_does_not_end_the_session() {
         assert_eq!(stored.iter().filter(|(_, kind, text)| kind == "assistant" && text == "Hi.").count(), 3);
         let used: i64 = database.query_row("SELECT tokens FROM sessions", [], |row| row.get(0)).unwrap();
         assert!(used > 0 && used % 2_000_000_000 == 0, "{used}");
-        let warning = format!("the adapter reported {tokens} tokens of one answer; 1000000000 are counted");
+        let warning = format!("the adapter reported {tokens} tokens for one answer; 1000000000 are counted");
         assert!(patchbay.log().contains(&warning));
     }
 }

@@ -42,7 +42,7 @@ async fn root_goes_on_as_a_new_agent() {
     assert_eq!(
         outcome.message,
         format!(
-            "Back to before message 2: say two\nYou now talk to {shown}. {old} is held; /switch {old} returns to it."
+            "Back to before message 2: say two\nYou are now talking to {shown}. {old} is held; /switch {old} returns to it."
         )
     );
     let rewound = outcome.rewound().unwrap();

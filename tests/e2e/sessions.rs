@@ -131,7 +131,7 @@ fn continue_resumes_the_newest_session_of_the_workspace() {
     let mut child = command.stdin(std::process::Stdio::piped()).spawn().unwrap();
     std::io::Write::write_all(&mut child.stdin.take().unwrap(), b"/quit\n").unwrap();
     let ran = ran(child.wait_with_output().unwrap());
-    assert_eq!(ran.out, format!("The session is kept. To go on: patchbay --session {}\n", &one[..8]));
+    assert_eq!(ran.out, format!("The session is kept. To continue: patchbay --session {}\n", &one[..8]));
 }
 
 #[test]

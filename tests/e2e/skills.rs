@@ -12,7 +12,7 @@ grep - Search the workspace's files with regular expressions
 json - Query and reshape JSON with JMESPath
 notes - Notes that stay: add, list, search, delete
 plan_compiler - Turns a goal into a checked plan
-web - Pages of the web as readable text";
+web - Web pages as readable text";
 
 #[test]
 fn skills_are_listed_by_name_with_summary() {

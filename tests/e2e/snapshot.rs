@@ -182,7 +182,7 @@ json - Query and reshape JSON with JMESPath
 local - Local
 notes - Notes that stay: add, list, search, delete
 plan_compiler - Turns a goal into a checked plan
-web - Pages of the web as readable text
+web - Web pages as readable text
 
 Diagnostics:
 - guide [untrusted_shadow] The workspace is not trusted, so its 'guide' does not replace the user one. To trust it: patchbay trust add DIR
@@ -214,7 +214,7 @@ local - Local
 notes - Notes that stay: add, list, search, delete
 plan_compiler - Turns a goal into a checked plan
 sums
-web - Pages of the web as readable text
+web - Web pages as readable text
 
 Diagnostics:
 - calc [alias_shadowed] Alias '/calc' belongs to the workspace skill 'sums'."

@@ -29,7 +29,7 @@ fn session_is_resumed_after_quit() {
     patchbay.skill("guide", "command: guide", "Mind it.");
     let ran = typed(&patchbay, &[], "/calc 1\n/quit\n/calc 2\n");
     let session = patchbay.last_session();
-    let words = format!("1\nThe session is kept. To go on: patchbay --session {}\n", &session[..8]);
+    let words = format!("1\nThe session is kept. To continue: patchbay --session {}\n", &session[..8]);
     assert_eq!((ran.code, ran.out), (Some(0), words));
     std::fs::remove_dir_all(patchbay.home().join("config/skills")).unwrap();
     let ran = typed(&patchbay, &["--session", &session], "/guide\n");

@@ -41,8 +41,8 @@ impl Server {
         Self::new(move |_| response.clone())
     }
 
-    /// Starts a server that holds the requests for which `is_held` is true until `count` of them are there at once, and then
-    /// answers all of them. It answers the others at once.
+    /// Starts a server that holds the requests for which `is_held` is true until `count` of them are waiting, and then answers all
+    /// of them. It answers the others immediately.
     pub fn holding(
         count: usize,
         is_held: impl Fn(&str) -> bool + Send + 'static,

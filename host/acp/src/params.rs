@@ -1,5 +1,5 @@
-//! The parameters of the methods that a client calls. Unknown members are ignored, and lists are bounded: the memory of a line that
-//! was read is a small multiple of its length.
+//! The parameters of the methods that a client calls. Unknown members are ignored, and lists are bounded, because a parsed line may
+//! use only a small multiple of its length in memory.
 
 use std::{fmt, marker::PhantomData};
 
@@ -49,7 +49,7 @@ struct ClientSessionCapabilities {
 struct Marker {}
 
 impl ClientCapabilities {
-    /// Returns whether the client reads files as its editor has them.
+    /// Returns whether the client can read files with the unsaved changes in its editor.
     pub(crate) fn reads_files(&self) -> bool {
         self.fs.as_ref().is_some_and(|fs| fs.read_text_file)
     }
@@ -111,7 +111,8 @@ impl LoadSession {
     }
 }
 
-/// An MCP server that the client names, with the members of all kinds. Not shown by `Debug`: values can be secrets.
+/// An MCP server that the client names, with the members of every kind of server. `Debug` shows only the name: values can be
+/// secrets.
 #[derive(Deserialize)]
 pub(crate) struct NamedServer {
     pub(crate) name: String,
@@ -194,7 +195,7 @@ impl Prompt {
 /// Length limit of a prompt's key, in bytes.
 const PROMPT_KEY: usize = 128;
 
-/// Parameters of `session/set_config_option`. All options are lists of texts.
+/// Parameters of `session/set_config_option`. Each option is a choice from a list, so its value is a string.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SetConfigOption {
@@ -203,7 +204,7 @@ pub(crate) struct SetConfigOption {
     pub(crate) value: String,
 }
 
-/// A block of a prompt, with the members of all kinds.
+/// A block of a prompt, with the members of every kind of block.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ContentBlock {

@@ -1,6 +1,6 @@
-//! The list of skills in the system context: names before descriptions. If the budget has no room for everything, every
-//! skill is still named, and the first ones keep their whole description; only when the names alone are too long are
-//! skills left out. A pure function of the snapshot and the budget. Called by `shown`.
+//! The list of skills in the system context. If the budget has no room for everything, names take precedence over descriptions,
+//! and earlier skills over later ones. A skill is left out only if the names are too long for the budget, or for an untrusted
+//! workspace's share of it. A pure function of the snapshot and the budget. Called by `shown`.
 
 use patchbay_skill::{InvocationMode, ShownRank, Skill, Snapshot};
 
@@ -17,7 +17,7 @@ const COMMA: &str = ", ";
 pub(crate) struct SkillList {
     /// The text for the system context; `None` without skills.
     pub(crate) text: Option<String>,
-    /// Number of skills listed without a description, or not at all.
+    /// Number of skills whose description is left out, named or not.
     pub(crate) left_out: usize,
 }
 
@@ -53,13 +53,13 @@ struct ListedSkill {
 }
 
 impl ListedSkill {
-    /// Returns the line with the whole description, which begins with a newline.
+    /// Returns a newline, the name and the whole description.
     fn line(&self) -> String {
         let colon = if self.description.is_empty() { "" } else { ": " };
         format!("\n- {}{colon}{}", self.name, self.description)
     }
 
-    /// Returns the bytes of the name among other names.
+    /// Returns how many bytes the name needs in the list of names, with its comma.
     fn name_bytes(&self) -> usize {
         self.name.len() + COMMA.len()
     }
@@ -96,7 +96,7 @@ impl ListRoom {
     }
 }
 
-/// Lists `entries`, which are in the order in which they are kept.
+/// Lists `entries`, which are sorted by priority, highest first.
 fn list(entries: &[ListedSkill], room: usize) -> SkillList {
     if entries.is_empty() {
         return SkillList { text: None, left_out: 0 };

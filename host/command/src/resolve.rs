@@ -1,4 +1,4 @@
-//! Resolves the name of a command: built-ins first, then aliases of skills. Called by `Session::submit`.
+//! Resolves the name of a command: built-ins first, then aliases of skills. `Session::submit` and `policy explain` use it.
 
 use patchbay_core::{Code, Name, Outcome, text};
 

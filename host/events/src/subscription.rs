@@ -24,7 +24,7 @@ pub struct Subscription {
     session: SessionId,
     store: Store,
     live: Box<dyn BusReceiver>,
-    /// The number of the next row to return.
+    /// The number after the last row that was read from the store or returned.
     next: u64,
     /// Events that are returned before any event from the bus.
     ready: VecDeque<Event>,
@@ -42,7 +42,7 @@ impl Subscription {
         Self { session, store, live, next, ready, behind: true, held: None, deltas_of: None }
     }
 
-    /// Returns only deltas of `agents` from now on. A front that shows one agent is then not woken for the others. Rows
+    /// Drops the deltas of all agents except `agents` from now on, so [`Subscription::next`] does not return for them. Rows
     /// and other events of all agents are still returned.
     pub fn only_deltas_of(&mut self, agents: impl IntoIterator<Item = AgentId>) {
         self.deltas_of = Some(agents.into_iter().collect());

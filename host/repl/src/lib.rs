@@ -100,7 +100,7 @@ async fn greeting(session: &Session, version: &str, is_first: bool) -> Result<We
     lines.extend(session.model_lines().await);
     if is_first {
         lines.push("/commands lists what works, Tab completes, /quit leaves.".to_owned());
-        lines.push("? lists the keys, Esc stops what runs.".to_owned());
+        lines.push("? lists the keys, Esc stops the turn.".to_owned());
     }
     let exchange = session.last_exchange().await.map_err(|error| ReplError::Store(error.to_string()))?;
     Ok(Welcome { lines, exchange })

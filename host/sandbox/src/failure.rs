@@ -22,7 +22,7 @@ pub enum Failure {
     /// The skill failed after a capability was denied to it.
     #[error("{0}")]
     Denied(Denial),
-    /// The guest has trapped, such as after a panic.
+    /// The guest trapped, for example because of a panic.
     #[error("the component trapped: {reason}")]
     Trap {
         /// The message of the engine about the trap.
@@ -87,7 +87,7 @@ pub enum Failure {
         limit: u32,
     },
     /// A nested call exceeded its share of its caller's budget.
-    #[error("{0}, its share of the caller's remaining budget")]
+    #[error("{0}; this limit is the call's share of the caller's remaining budget")]
     Share(Box<Failure>),
     /// A limit that the guest exceeded at a known place.
     #[error("{failure}")]
@@ -173,13 +173,13 @@ pub enum CompileLimit {
     /// The limit on address space, or on resident memory where the system cannot limit address space.
     #[error("compiling the component took more than {limit_bytes} bytes of memory (limits.compile_bytes)")]
     Memory {
-        /// The limit for memory and tables, in bytes.
+        /// The limit on the compiler's memory, in bytes.
         limit_bytes: u64,
     },
     /// The system killed the compiler.
     #[error(
-        "the system killed the component's compiler; this machine may be short of memory. A smaller \
-         limits.compile_bytes may avoid this"
+        "the system killed the component's compiler; this machine may be short of memory. With a \
+         smaller limits.compile_bytes, compiling stops at that limit instead"
     )]
     Killed,
 }
@@ -202,7 +202,7 @@ impl Failure {
         self
     }
 
-    /// Returns the failure without its place.
+    /// Returns the failure inside [`Failure::Located`]. Other failures are returned unchanged.
     pub(crate) fn without_place(self) -> Self {
         match self {
             Self::Located { failure, .. } => *failure,
@@ -218,8 +218,8 @@ impl Failure {
         self
     }
 
-    /// Adds the call's progress reports to an exceeded time limit, since its result is lost. A tool may
-    /// have reported why it still waits.
+    /// Adds the call's progress reports to an exceeded time limit, since its result is lost. A tool may have reported why it was
+    /// still waiting.
     pub(crate) fn after_report(self, reported: &str) -> Self {
         let reported = reported.trim();
         if self.code() != Code::LimitTime || reported.is_empty() {
@@ -244,10 +244,10 @@ impl Failure {
         }
     }
 
-    /// Returns the usual cause, for a person, of a failure whose message does not tell it.
+    /// Returns the usual cause of a failure, for a person, if the failure's message does not name the cause.
     pub fn hint(&self) -> Option<&'static str> {
         let reason = match self {
-            // Of Rust, JavaScript and Python the printed lines say more.
+            // For Rust, JavaScript and Python, the printed lines say more.
             Self::Trap { reason, places, .. } if is_in_c(places) && reason.contains("unreachable") => {
                 return Some("abort() was called, a NULL pointer was used, or an index was past the end of an array");
             }
@@ -294,8 +294,8 @@ impl Failure {
         }
     }
 
-    /// Returns whether the same bytes and input always fail this way. Such a failure can be stored; time limits and
-    /// host errors are not a property of a component.
+    /// Returns whether describing the same component always fails this way. Such a failure can be stored; time limits and host
+    /// errors are not a property of a component.
     pub fn is_deterministic(&self) -> bool {
         if let Self::Located { failure, .. } = self {
             return failure.is_deterministic();

@@ -48,7 +48,7 @@ pub enum FilesError {
     /// The host failed; the cause is in its log.
     #[error("{0}")]
     Failed(&'static str),
-    /// A recorded error, which a test returns.
+    /// An error from the fixture of a plugin's test.
     #[error("{message}")]
     Recorded {
         /// The kind that the guest sees.
@@ -68,7 +68,7 @@ impl FilesError {
         }
     }
 
-    /// Converts the error for a guest with `permits`. A denial that the operator can lift is in the host's words.
+    /// Converts the error for a guest with `permits`. If the operator can lift a denial, the message names the command.
     pub fn into_fault(self, permits: &Permits) -> Fault {
         match self {
             Self::File(FileError::Instructions { path }) => permits.deny_instructions(path).into(),
@@ -80,7 +80,7 @@ impl FilesError {
 /// Permits of searches in this process. Each search uses several threads and about a hundred open directories.
 static SEARCHES: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(2)));
 
-/// Waits until a search may run. The permit belongs to the thread of the search, which may outlive its call for a moment.
+/// Waits until a search may run. The permit belongs to the thread of the search, which may briefly outlive its call.
 async fn search_permit() -> Result<OwnedSemaphorePermit, FilesError> {
     // The semaphore is never closed.
     Arc::clone(&SEARCHES).acquire_owned().await.map_err(|_| FilesError::Failed("the host failed"))
@@ -95,7 +95,7 @@ impl Drop for HaltOnDrop {
     }
 }
 
-/// A local folder, for the plugins of one call. Opened at first use.
+/// A local folder, with the rules for plugins. Opened at first use.
 pub struct LocalFiles {
     access: Arc<WorkspaceAccess>,
     opened: OnceLock<Workspace>,
@@ -132,7 +132,7 @@ impl LocalFiles {
         self.step(move |files| files.restore(&path, &contents, mode))
     }
 
-    /// Searches the text of all files. `texts` are searched in place of the files with their paths.
+    /// Searches the text of all files. For each path in `texts`, that text is searched instead of the file.
     pub fn search_with(
         &self,
         query: TextQuery,

@@ -19,7 +19,7 @@ pub(crate) struct Node {
     pub keywords: Box<[Keyword]>,
     /// The target of `$ref`, applied after the keywords.
     pub reference: Option<Index>,
-    /// True if the node is part of a cycle. Results for it should then be remembered during a check.
+    /// True if a `$ref` in a cycle leads to this node. Results for it are then remembered during a check.
     pub remember: bool,
 }
 
@@ -48,7 +48,7 @@ pub(crate) enum Keyword {
     MinProperties(u64),
     MaxProperties(u64),
     Required(NameList),
-    /// Properties that are required if the first one is present.
+    /// Each property with the names that are required if it is present.
     DependentRequired(Box<[(Box<str>, NameList)]>),
     Pattern(PatternIndex),
     UniqueItems,

@@ -27,9 +27,9 @@ pub const ARGUMENT: &str = "answers-at-once";
 
 /// The measurements of one run.
 pub struct Took {
-    /// From the first line to the last answer, in nanoseconds.
+    /// From just before the first request to the last answer, in nanoseconds.
     pub time: u64,
-    /// Memory before the first line, in KiB.
+    /// Memory just before the first request, in KiB.
     pub before: u64,
     /// Peak memory of the process, in KiB.
     pub peak: u64,
@@ -53,7 +53,8 @@ pub fn run(home: &Path, recording: &Arc<Recording>, sessions: usize) -> Took {
     Took { time, before, peak }
 }
 
-/// Runs the process with the arguments `HOME ORIGIN SESSIONS BYTES`; BYTES is the expected length of each answer.
+/// Does the work of the separate process, which has the arguments `HOME ORIGIN SESSIONS BYTES`; BYTES is the expected length
+/// of each answer.
 pub fn process(arguments: &[String]) {
     let [home, origin, count, bytes] = arguments else { panic!("four arguments") };
     let (home, bytes): (&Path, usize) = (home.as_ref(), bytes.parse().unwrap());

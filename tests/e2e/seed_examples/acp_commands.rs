@@ -14,7 +14,7 @@ pub(super) const LINES: &[u16] = &[
 
 const PNG: &str = "iVBORw0KGgoAAAANSUhEUg==";
 
-/// A command as a client is told of it.
+/// Returns a command in the form in which a client receives it.
 fn command(name: &str, description: &str, hint: Option<&str>) -> Value {
     let mut command = json!({"name": name, "description": description});
     if let Some(hint) = hint {
@@ -23,7 +23,7 @@ fn command(name: &str, description: &str, hint: Option<&str>) -> Value {
     command
 }
 
-/// Installs a skill that is this command.
+/// Installs a skill that provides this command.
 fn install(patchbay: &Patchbay, command: &Value, instructions: &str) {
     let name = command["name"].as_str().unwrap();
     let mut frontmatter = format!("summary: {}\ncommand: {name}", command["description"].as_str().unwrap());
@@ -33,7 +33,7 @@ fn install(patchbay: &Patchbay, command: &Value, instructions: &str) {
     patchbay.skill(name, &frontmatter, instructions);
 }
 
-/// Returns the commands of the last update, by their names.
+/// Returns a function that finds a command of `update` by its name; `Null` if there is none.
 fn listed(update: &Value) -> impl Fn(&str) -> Value + use<> {
     let commands = update["availableCommands"].as_array().cloned().unwrap_or_default();
     move |name| commands.iter().find(|command| command["name"] == name).cloned().unwrap_or_default()
@@ -87,7 +87,7 @@ pub(super) fn run(table: &mut Table) {
     table.has(&[109, 118, 130, 131], "/web agent client protocol", &said, &["Search for: agent client protocol"]);
     let said = peer.say(5, &session, json!([text("/web rust async programming")]));
     table.has(&[132], "/web rust async programming", &said, &["Search for: rust async programming"]);
-    // Accompanied by other content: a skill receives it, a built-in says that it was not used.
+    // A command beside other content: a skill receives the content; a built-in says that it was not used.
     let image = json!({"type": "image", "mimeType": "image/png", "data": PNG});
     let said = peer.say(6, &session, json!([image, text("/web with an image")]));
     table.has(&[125], "a command of a skill beside an image", &said, &["Search for: with an image"]);

@@ -28,7 +28,7 @@ const LINES: usize = 200;
 /// A question as the client shows it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ShownQuestion {
-    /// The subject of the question. It names an agent that is not in view.
+    /// The subject of the question. If the agent that asks is not in view, it begins with the agent's name.
     pub(super) topic: String,
     /// The tool call that it belongs to.
     pub(super) call: CallInQuestion,
@@ -40,11 +40,11 @@ pub(super) struct SessionTranscript {
     answers: AnswerFollower,
     calls: ToolCalls,
     cards: AgentCards,
-    /// Tool calls that are questions alone, without an answer yet.
+    /// Tool calls that only show a question and are not answered yet.
     open_questions: Vec<String>,
     questions_asked: u64,
-    /// The message of the last chunk, if the last update was one. A text of another message is set apart, for
-    /// clients that join all of them.
+    /// The message of the last chunk; `None` if the last update was not a chunk. Text of another message begins with a blank
+    /// line, because some clients join all messages.
     last_message: Option<(ChunkKind, String)>,
     /// Number of messages of this front, such as outcomes of commands.
     own_messages: u64,
@@ -122,7 +122,7 @@ impl SessionTranscript {
         self.calls.set_skills(skills);
     }
 
-    /// Takes the files that the calls of the next answer of the agent in view replace.
+    /// Takes the contents of files from before the calls of the next answer of the agent in view.
     pub(super) fn set_files_before(&mut self, before: FilesBefore) {
         self.calls.set_files_before(before);
     }
@@ -268,7 +268,7 @@ impl SessionTranscript {
         self.view_moved(view, out);
     }
 
-    /// Ends what can still be shown as running: no agent works.
+    /// Ends everything that is still shown as running, because no agent is working.
     pub(super) fn idle(&mut self, out: &mut Vec<Value>) {
         let lost = self.answers.idle();
         self.add(0, lost, out);
@@ -292,8 +292,10 @@ impl SessionTranscript {
     /// its outcome does not mention it.
     pub(super) fn moved_view(&mut self, agent: AgentId, outcome: &Outcome, out: &mut Vec<Value>) {
         match outcome.code {
-            Code::Forked => self.say("You now talk to it; /switch parent goes back.", out),
-            Code::Killed if agent != self.view() => self.say(&format!("You now talk to {}.", self.view().short()), out),
+            Code::Forked => self.say("You are now talking to it; /switch parent goes back.", out),
+            Code::Killed if agent != self.view() => {
+                self.say(&format!("You are now talking to {}.", self.view().short()), out)
+            }
             _ => {}
         }
     }
@@ -330,7 +332,7 @@ impl SessionTranscript {
         }
     }
 
-    /// Adds a message of the user, which is stored as row `seq`. `key` is the one that its client sent it with.
+    /// Adds a message of the user, which is stored as row `seq`. `key` is the key that the client sent with the message.
     pub(super) fn stored_message(&mut self, seq: u64, text: &str, key: Option<&str>, out: &mut Vec<Value>) {
         self.text(ChunkKind::User, format!("row {seq}"), text, out);
         if let (Some(key), Some(message)) = (key, out.last_mut()) {
@@ -452,7 +454,7 @@ fn message_of(AnswerAttempt { turn, answer, given_up }: AnswerAttempt) -> String
     format!("{turn}.{answer}.{given_up}")
 }
 
-/// Returns a line about an agent; the name of an agent that is not in view comes first.
+/// Returns a line about an agent. If the agent is not in view and the line does not contain its name, the name comes first.
 fn of_agent(agent: AgentId, view: AgentId, line: &str) -> String {
     let short = agent.short();
     if agent == view || line.contains(&*short) { line.to_owned() } else { format!("{short}: {line}") }

@@ -193,7 +193,8 @@ mod tests {
         assert_eq!(listed, ["/a - A", "/mail-check - List the inbox, unread", "mail first"]);
         let whole = result(&Outcome::ok(Code::CommandsListed, mail), mail.len() + 1);
         assert_eq!(whole, [mail]);
-        let kept = result(&Outcome::ok(Code::Quit, "The session is kept. To go on: patchbay --session 25ac03e6"), 40);
+        let kept =
+            result(&Outcome::ok(Code::Quit, "The session is kept. To continue: patchbay --session 25ac03e6"), 40);
         assert_eq!(kept, ["The session is kept. To go on:", "patchbay --session 25ac03e6"]);
         // It may be code, JSON or a table.
         for code in [Code::ToolResult, Code::HistoryListed, Code::MailRead] {

@@ -53,8 +53,8 @@ impl Pastes {
         out
     }
 
-    /// Returns the placeholder of `text` at byte `cursor`, as its range and the text behind it. A cursor behind a placeholder
-    /// that ends the text counts, too: there Right has nowhere to go.
+    /// Returns the placeholder of `text` at byte `cursor`, as its range and the pasted text. A cursor right after a placeholder
+    /// counts, too, if the text ends there: the key Right, which expands the placeholder, has nowhere else to go.
     pub(crate) fn at(&self, text: &str, cursor: usize) -> Option<(Range<usize>, &str)> {
         self.0.iter().find_map(|paste| {
             let start = text.find(&paste.placeholder)?;

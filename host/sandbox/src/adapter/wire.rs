@@ -222,7 +222,7 @@ impl Deltas {
         let wit::Usage { input_tokens, output_tokens, thinking_tokens, cache_read_tokens, cache_write_tokens } = usage;
         let mut bounded = |tokens: u64| {
             if tokens > USAGE_TOKENS && !std::mem::replace(&mut self.has_logged_usage, true) {
-                tracing::warn!("the adapter reported {tokens} tokens of one answer; {USAGE_TOKENS} are counted");
+                tracing::warn!("the adapter reported {tokens} tokens for one answer; {USAGE_TOKENS} are counted");
             }
             tokens.min(USAGE_TOKENS)
         };

@@ -417,10 +417,10 @@ fn failure_of_a_nested_call_names_its_share() {
     let mut spent = Spent { host_calls: 71, ..Spent::default() };
     let over = [spent.check_host_calls(&nested), spent.output(51, &nested)];
     let over = over.map(|failed| failed.map_err(|failure| (failure.code(), failure.to_string())).unwrap_err());
-    let calls = "the call made more than 70 host calls (limits.host_calls), its share of the caller's remaining budget";
-    let bytes = "component returned more than 50 bytes (limits.output_bytes), its share of the caller's remaining \
-        budget";
-    assert_eq!(over, [(Code::LimitHostCalls, calls.to_owned()), (Code::LimitOutput, bytes.to_owned())]);
+    let share = "this limit is the call's share of the caller's remaining budget";
+    let calls = format!("the call made more than 70 host calls (limits.host_calls); {share}");
+    let bytes = format!("component returned more than 50 bytes (limits.output_bytes); {share}");
+    assert_eq!(over, [(Code::LimitHostCalls, calls), (Code::LimitOutput, bytes)]);
 }
 
 #[tokio::test]

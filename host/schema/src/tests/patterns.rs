@@ -1,4 +1,4 @@
-//! Patterns: examples of ECMA-262, and random patterns compared with another engine.
+//! Patterns: examples of ECMA-262 and of the syntax that is accepted besides, and random patterns compared with another engine.
 
 use proptest::prelude::*;
 use serde_json::json;

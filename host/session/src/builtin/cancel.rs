@@ -8,7 +8,7 @@ pub(super) static COMMAND: BuiltIn = BuiltIn::new(
     Spec {
         name: "cancel",
         argument: Argument::None,
-        summary: "End capturing without a child",
+        summary: "Stop capturing without creating a child",
         completion: Completion::None,
     },
     |line, _| Box::pin(async move { Effect::Prepare(line.session.change_capture(line.agent.id(), false)) }),

@@ -15,7 +15,7 @@ pub(super) static COMMAND: BuiltIn = BuiltIn {
         Spec {
             name: "fork",
             argument: Argument::Optional { usage: "[--model MODEL[/THINKING]] [\"PROMPT\"]" },
-            summary: "Make a child of the agent in view, which knows its conversation, and talk to it",
+            summary: "Make a child agent that knows the conversation so far, and talk to it",
             completion: Completion::None,
         },
         |line, argument| Box::pin(async move { fork(line, argument).await.into() }),
@@ -56,7 +56,7 @@ struct ForkArguments<'a> {
 
 fn parse(argument: &str) -> Result<ForkArguments<'_>, Outcome> {
     if argument.starts_with("--model=") {
-        return Err(invalid("the value of --model follows after a space: /fork --model MODEL."));
+        return Err(invalid("put a space, not '=', after --model: /fork --model MODEL."));
     }
     let after_flag = argument
         .strip_prefix("--model")
@@ -77,7 +77,7 @@ fn parse(argument: &str) -> Result<ForkArguments<'_>, Outcome> {
         "" => None,
         rest if rest.starts_with('"') => Some(quoted(rest, "the prompt")?),
         rest if rest.starts_with("--model=") => {
-            return Err(invalid("the value of --model follows after a space: /fork --model MODEL."));
+            return Err(invalid("put a space, not '=', after --model: /fork --model MODEL."));
         }
         _ => return Err(invalid("the prompt must be quoted: /fork \"prompt\".")),
     };
@@ -114,8 +114,8 @@ mod tests {
             ("--model \"Solve\"", failed("--model requires an argument.")),
             ("\"Investigate", failed("unclosed quote in '\"Investigate'.")),
             ("Investigate", failed("the prompt must be quoted: /fork \"prompt\".")),
-            ("--model=o3", failed("the value of --model follows after a space: /fork --model MODEL.")),
-            ("--model=o3 \"Solve\"", failed("the value of --model follows after a space: /fork --model MODEL.")),
+            ("--model=o3", failed("put a space, not '=', after --model: /fork --model MODEL.")),
+            ("--model=o3 \"Solve\"", failed("put a space, not '=', after --model: /fork --model MODEL.")),
             ("--models x", failed("the prompt must be quoted: /fork \"prompt\".")),
             ("--model a b", failed("the prompt must be quoted: /fork \"prompt\".")),
             ("\"a\" --model b", failed("unexpected text after the prompt: '--model b'.")),

@@ -100,7 +100,7 @@ async fn rewind(line: &LineContext, argument: &str) -> Result<Effect, Outcome> {
         files: undone.and_then(|undone| undone.data().as_object().cloned()).unwrap_or_default(),
     };
     Ok(Effect::Prepare(line.session.rewind(Arc::clone(&line.agent), message, move |new| {
-        words += &format!("You now talk to {}. {old} is held; /switch {old} returns to it.{rest}", new.short());
+        words += &format!("You are now talking to {}. {old} is held; /switch {old} returns to it.{rest}", new.short());
         words
     })))
 }

@@ -6,12 +6,12 @@ use patchbay_provider_sdk::{Action, BlockDelta, BlockEnd, BlockKind, BlockStart,
 
 use crate::answer::{Answer, Call, End};
 
-/// The most words of one step, which keeps steps small.
+/// The most words that one call of [`Steps::next`] returns.
 const WORDS_A_STEP: usize = 1_000;
 /// The number of pieces of a call's input.
 const PIECES: usize = 3;
-/// The wait that an answer without an end repeats. The host rejects a wait that is longer than an exchange may still
-/// take, so a longer one would end the answer earlier.
+/// How long an answer without an end waits, again and again. The host rejects a wait that exceeds the remaining time of
+/// the exchange, so a longer wait would end the answer earlier.
 pub(crate) const HANG_MS: u32 = 1_000;
 
 pub(crate) struct Steps {
@@ -63,7 +63,7 @@ impl Steps {
         if breaks || !answer.text.is_empty() {
             steps.start(index, BlockKind::Text);
             steps.left.push_back(Step::Words { index, text: answer.text, from: 0 });
-            // An answer that breaks off or hangs has no end.
+            // If the answer breaks off or hangs, its text block is never ended.
             if !is_open {
                 steps.end(index, None);
             }
@@ -150,8 +150,8 @@ fn delta(index: u32, text: &str) -> Action {
     Action::Emit(Event::BlockDelta(BlockDelta { index, text: text.to_owned() }))
 }
 
-/// Returns the end of the word at `from`, including white space before it, and after the last
-/// word also white space after it.
+/// Returns where the next word after `from` ends. White space before the word belongs to it, and white space at the end
+/// of the text belongs to the last word.
 fn end_of_word(text: &str, from: usize) -> usize {
     let rest = &text[from..];
     let start = rest.len() - rest.trim_start().len();

@@ -19,8 +19,8 @@ const CANNOT_THINK: &str = "This model does not support thinking";
 enum Governed {
     /// By a budget in tokens, with minimum and maximum. A minimum of 0 means that thinking can be turned off.
     Tokens { min: u32, max: u32 },
-    /// By the name of a level: those for `none` and for the levels from `low` on, in ascending
-    /// order. No level turns thinking off.
+    /// By the name of a level. The first field is the name that is sent for `none`; the second lists the names for `low` and
+    /// above, in ascending order. No level turns thinking off.
     Levels(&'static str, &'static [(Level, &'static str)]),
     /// The model does not think.
     Not,
@@ -36,8 +36,8 @@ const TO_HIGH: Governed = Governed::Levels("LOW", NAMES.split_at(3).0);
 const LOW_AND_HIGH: Governed =
     Governed::Levels("LOW", &[(Level::Low, "LOW"), (Level::Med, "HIGH"), (Level::High, "HIGH")]);
 
-/// Settings by prefix of the model's id; the longest match wins. The empty prefix stands for newer models, which have
-/// three levels since Gemini 3.7.
+/// Settings by prefix of the model's id; the longest match wins. The empty prefix stands for all other models, which have
+/// three levels.
 const GOVERNED: [(&str, Governed); 13] = [
     ("gemini-2.5-pro", Governed::Tokens { min: 128, max: 32_768 }),
     ("gemini-2.5-flash-lite", Governed::Tokens { min: 512, max: 24_576 }),
@@ -54,7 +54,7 @@ const GOVERNED: [(&str, Governed); 13] = [
     ("", TO_HIGH),
 ];
 
-/// `facts` are described in [`crate::catalogue`]. They tell whether a model that this table does not know can think.
+/// `facts` come from [`crate::catalogue`]. They tell whether a model that this table does not know can think.
 fn governed(model: &str, facts: Option<&Map<String, Value>>) -> Governed {
     let matching = GOVERNED.iter().filter(|(beginning, _)| model.starts_with(beginning));
     match matching.max_by_key(|(beginning, _)| beginning.len()) {
@@ -103,7 +103,8 @@ pub(crate) fn explain(model: &str, level: Option<&str>, facts: Option<&Map<Strin
     }
 }
 
-/// Returns the level that is sent; `None` if the API decides.
+/// Returns the level that takes effect, in Patchbay's terms; `Option::None` if the API decides. The API's name for it can be that
+/// of another level.
 pub(crate) fn effective(model: &str, level: Option<&str>, facts: Option<&Map<String, Value>>) -> Option<Level> {
     match (governed(model, facts), level.and_then(Level::parse)?) {
         (Governed::Not, _) | (_, Level::None) => Some(Level::None),
@@ -119,7 +120,7 @@ pub(crate) fn signs_calls(model: &str) -> bool {
     matches!(governed(model, None), Governed::Levels(..))
 }
 
-/// Returns the API's name of the level that is sent, and a warning if that is another one.
+/// Returns the API's name for `level`, or for the nearest level in `names`, with a warning if `level` is not in `names`.
 fn name(names: &[(Level, &'static str)], level: Level) -> (&'static str, Option<String>) {
     let levels: Vec<Level> = names.iter().map(|(level, _)| *level).collect();
     let (sent, warning) = level.within(&levels);

@@ -28,7 +28,7 @@ pub(crate) fn find(name: &str, ignore_case: bool, after: Option<&str>) -> Result
     let lines = results.entries.iter().map(|Entry { path, is_directory, size }| line(path, *is_directory, *size));
     let reply = Reply::from(lines.collect::<Vec<_>>().join("\n"));
     Ok(match results.next {
-        Some(next) => reply.with(Content::Text(format!("[There are more. To go on: find with after '{next}'.]"))),
+        Some(next) => reply.with(Content::Text(format!("[There are more. To continue: find with after '{next}'.]"))),
         None => reply,
     })
 }
@@ -73,7 +73,7 @@ mod tests {
         let first = found(&host, "*.txt", false, None);
         assert_eq!((first[0].lines().count(), host.calls().len()), (PAGE, 1));
         let last = first[0].lines().last().and_then(|line| line.split(' ').next()).expect("a path");
-        assert_eq!(first[1], format!("[There are more. To go on: find with after '{last}'.]"));
+        assert_eq!(first[1], format!("[There are more. To continue: find with after '{last}'.]"));
         assert_eq!(found(&host, "*.txt", false, Some(last)).len(), 1);
     }
 }

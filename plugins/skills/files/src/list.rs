@@ -27,7 +27,7 @@ pub(crate) fn list(glob: Option<&str>, after: Option<&str>) -> Result<Reply> {
     };
     let reply = Reply::from(lines.join("\n"));
     Ok(match more {
-        true => reply.with(Content::Text(format!("[There are more. To go on: list with after '{}'.]", last.path))),
+        true => reply.with(Content::Text(format!("[There are more. To continue: list with after '{}'.]", last.path))),
         false => reply,
     })
 }
@@ -70,7 +70,7 @@ mod tests {
         let files = names.fold(Host::new(), |host, name| host.with_file(&name, ""));
         let first = shown(&files, None, None);
         assert_eq!(first[0].lines().count(), PAGE);
-        assert_eq!(first[1], "[There are more. To go on: list with after '000499'.]");
+        assert_eq!(first[1], "[There are more. To continue: list with after '000499'.]");
         let second = shown(&files, None, Some("000499"));
         assert!(second[0].starts_with("000500 ") && second[1].contains("'000999'"), "{second:?}");
         assert_eq!(shown(&files, None, Some("000999")), ["001000 (0 bytes)"]);

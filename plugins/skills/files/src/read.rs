@@ -263,7 +263,7 @@ impl Window {
             notes.push(format!("To go on in this line: read with first {last} and offset {next}."));
         }
         if last < total {
-            notes.push(format!("To go on: read with first {}.", last + 1));
+            notes.push(format!("To continue: read with first {}.", last + 1));
         }
         let text = String::from_utf8_lossy(text);
         if matches!(text, Cow::Owned(_)) {
@@ -383,8 +383,8 @@ mod tests {
     fn range_says_which_lines_it_has_and_how_to_continue() {
         let file = one("a\nb\nc\nd");
         let page = |first, lines| pages(&file, Some(first), Some(lines)).expect("a page");
-        assert_eq!(page(2, 2), ["b\nc\n", "[Lines 2 to 3 of 4. To go on: read with first 4.]"]);
-        assert_eq!(page(1, 1), ["a\n", "[Line 1 of 4. To go on: read with first 2.]"]);
+        assert_eq!(page(2, 2), ["b\nc\n", "[Lines 2 to 3 of 4. To continue: read with first 4.]"]);
+        assert_eq!(page(1, 1), ["a\n", "[Line 1 of 4. To continue: read with first 2.]"]);
         assert_eq!(page(4, 9), ["d", "[Line 4 of 4.]"]);
         assert_eq!(page(3, 2), ["c\nd", "[Lines 3 to 4 of 4.]"]);
         assert_eq!(page(1, 4), ["a\nb\nc\nd"]);
@@ -409,7 +409,7 @@ mod tests {
             let file = one("a\n\nc").with_max_read(most);
             assert_eq!(texts(&file, || read("f", LineRange::default(), true)), ["1\ta\n2\t\n3\tc"]);
             let page = texts(&file, || read("f", range(Some(2), Some(1)), true));
-            assert_eq!(page, ["2\t\n", "[Line 2 of 3. To go on: read with first 3.]"]);
+            assert_eq!(page, ["2\t\n", "[Line 2 of 3. To continue: read with first 3.]"]);
         }
     }
 
@@ -438,9 +438,9 @@ mod tests {
         let shown = texts(&host, || read_many(&paths, true));
         let bytes: usize = shown.iter().map(String::len).sum();
         assert!(bytes < MAX_BYTES + 500, "{bytes}");
-        assert!(shown[0].starts_with("[a] Lines 1 to 2000 of 5000. To go on: read with first 2001.\n1\tx\n2\tx\n"));
+        assert!(shown[0].starts_with("[a] Lines 1 to 2000 of 5000. To continue: read with first 2001.\n1\tx\n2\tx\n"));
         assert!(
-            shown[1].contains(" of 1000. To go on: read with first ") && shown[1].ends_with("y\n"),
+            shown[1].contains(" of 1000. To continue: read with first ") && shown[1].ends_with("y\n"),
             "{}",
             &shown[1][..99]
         );
@@ -468,7 +468,7 @@ mod tests {
         for most in 1..=text.len() {
             let file = one(text).with_max_read(most);
             assert_eq!(pages(&file, None, None), Ok(vec![text.to_owned()]), "{most}");
-            let two = vec!["zwei \u{1f642}\n\n".into(), "[Lines 2 to 3 of 4. To go on: read with first 4.]".into()];
+            let two = vec!["zwei \u{1f642}\n\n".into(), "[Lines 2 to 3 of 4. To continue: read with first 4.]".into()];
             assert_eq!(pages(&file, Some(2), Some(2)), Ok(two), "{most}");
         }
     }
@@ -499,14 +499,14 @@ mod tests {
             assert!(long.starts_with(&page[0]));
             let note = format!(
                 "[Line 1 is longer than 65536 bytes and was cut. Line 1 of 2. To go on in this line: read with first 1 \
-                 and offset {}. To go on: read with first 2.]",
+                 and offset {}. To continue: read with first 2.]",
                 page[0].len()
             );
             assert_eq!(page[1], note);
         }
         let after = format!("short\n{}", "x".repeat(2 * MAX_BYTES));
         let page = pages(&one(after), None, None).expect("a page");
-        assert_eq!(page, ["short\n", "[Line 1 of 2. To go on: read with first 2.]"]);
+        assert_eq!(page, ["short\n", "[Line 1 of 2. To continue: read with first 2.]"]);
     }
 
     #[test]
@@ -543,7 +543,7 @@ mod tests {
         let found = |text: &str, note: &str| Ok(vec![text.to_owned(), note.to_owned()]);
         assert_eq!(page(1, 6, 9), found("c\nde\n", "[Lines 1 to 2 of 2, from offset 6.]"));
         assert_eq!(page(1, 7, 9), found("\nde\n", "[Lines 1 to 2 of 2, from offset 7.]"));
-        assert_eq!(page(1, 5, 1), found("bc\n", "[Line 1 of 2, from offset 5. To go on: read with first 2.]"));
+        assert_eq!(page(1, 5, 1), found("bc\n", "[Line 1 of 2, from offset 5. To continue: read with first 2.]"));
         assert_eq!(page(2, 1, 1), found("e\n", "[Line 2 of 2, from offset 1.]"));
         // Within a character.
         for offset in 2..=4 {
@@ -563,7 +563,7 @@ mod tests {
     fn scan_of_a_file_is_limited() {
         let huge = one("x\n".repeat(MAX_SCAN as usize / 2 + 9));
         let last = pages(&huge, Some(30_000_000), Some(1)).expect("a page");
-        assert_eq!(last, ["x\n", "[Line 30000000 of at least 30408704. To go on: read with first 30000001.]"]);
+        assert_eq!(last, ["x\n", "[Line 30000000 of at least 30408704. To continue: read with first 30000001.]"]);
         let (kind, message) = refused(&huge, Some(MAX_SCAN), None);
         assert_eq!(kind, "too-large");
         assert_eq!(message, "only the first 67108864 bytes of 'f' can be read, which are 33554432 lines, not 67108864");
@@ -583,7 +583,7 @@ mod tests {
         let reads = |host: &Host| host.calls().len();
         let large = one("x\n".repeat(MAX_COUNT as usize));
         let page = pages(&large, Some(1), Some(1)).expect("a page");
-        assert_eq!(page, ["x\n", "[Line 1 of at least 4194304. To go on: read with first 2.]"]);
+        assert_eq!(page, ["x\n", "[Line 1 of at least 4194304. To continue: read with first 2.]"]);
         assert_eq!(reads(&large), 8);
         let line = one("y".repeat(2 * MAX_COUNT as usize));
         let page = pages(&line, None, None).expect("a page");

@@ -161,7 +161,7 @@ fn more(query: &Query, hits: usize) -> String {
 fn stopped(query: &Query, results: &TextResults, next: &Position) -> String {
     let last = clip(&next.path);
     let go_on = match query.caller {
-        Caller::Tool => format!("To go on: search with after '{last}'; or narrow the glob."),
+        Caller::Tool => format!("To continue: search with after '{last}'; or narrow the glob."),
         Caller::Person => "To search the rest, use a glob for it.".to_owned(),
     };
     format!("Stopped after {} files and {} bytes, at '{last}'. {go_on}", results.searched, results.bytes)

@@ -1,6 +1,7 @@
 //! Shows a part of a text with its title and URL, and how to continue.
 
 use patchbay_sdk::{Failure, Result};
+use serde_json::Value;
 use url::Url;
 
 #[derive(Clone, Debug)]
@@ -33,7 +34,7 @@ impl View {
         &self.text
     }
 
-    /// Returns at most `most` characters of the text, after skipping `from` characters.
+    /// Returns the title, the URL, at most `most` characters of the text after the first `from`, and how to continue.
     pub(crate) fn page(&self, from: usize, most: usize) -> Result<String> {
         let total = self.text.chars().count();
         if from > 0 && from >= total {
@@ -42,7 +43,7 @@ impl View {
         let start = offset(&self.text, from);
         let rest = &self.text[start..];
         let page = &rest[..offset(rest, most)];
-        // Prefer to end at a newline, if little text is lost.
+        // Prefer to end at a newline, if that shortens the page by less than a quarter.
         let page = match page.rfind('\n').filter(|end| page.len() < rest.len() && *end > page.len() / 4 * 3) {
             Some(end) => &page[..=end],
             None => page,
@@ -59,8 +60,8 @@ impl View {
             notes.push(format!("Characters {} to {end} of {total}.", from + 1));
         }
         if end < total {
-            // The URL contains no character that needs escaping.
-            notes.push(format!("To go on: {{\"url\": \"{}\", \"from\": {end}}}", self.url));
+            // The query of a URL may contain backslashes.
+            notes.push(format!("To continue: {{\"url\": {}, \"from\": {end}}}", Value::from(self.url.as_str())));
         }
         if !notes.is_empty() {
             shown.push_str(&format!("\n[{}]", notes.join(" ")));
@@ -94,7 +95,7 @@ mod tests {
     fn parts_continue_to_the_end() {
         let text = "é".repeat(25);
         let first = view(&text).page(0, 10).expect("a page");
-        let go_on = "To go on: {\"url\": \"https://example.com/a\", \"from\": 10}";
+        let go_on = "To continue: {\"url\": \"https://example.com/a\", \"from\": 10}";
         assert_eq!(
             first,
             format!("URL: https://example.com/a\n\n{}\n\n[Characters 1 to 10 of 25. {go_on}]", "é".repeat(10))
@@ -103,6 +104,13 @@ mod tests {
         assert!(last.ends_with("\n\nééééé\n\n[Characters 21 to 25 of 25.]"), "{last}");
         let failure = view(&text).page(25, 10).expect_err("the end");
         assert_eq!(failure.message(), "the text has 25 characters, so none are left after 25");
+    }
+
+    #[test]
+    fn way_to_continue_is_json() {
+        let view = View::new(&"https://example.com/?a=\\d".parse().expect("an address")).with_text("éa".to_owned());
+        let page = view.page(0, 1).expect("a page");
+        assert!(page.ends_with("To continue: {\"url\": \"https://example.com/?a=\\\\d\", \"from\": 1}]"), "{page}");
     }
 
     #[test]

@@ -259,8 +259,8 @@ fn outcome_that_moves_the_view_says_where_to() {
         out.iter().map(|update| update["content"]["text"].as_str().unwrap().trim().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(said(ROOT, Code::Killed), Vec::<String>::new());
-    assert_eq!(said(CHILD, Code::Forked), ["You now talk to it; /switch parent goes back."]);
-    assert_eq!(said(CHILD, Code::Killed), ["You now talk to abababab."]);
+    assert_eq!(said(CHILD, Code::Forked), ["You are now talking to it; /switch parent goes back."]);
+    assert_eq!(said(CHILD, Code::Killed), ["You are now talking to abababab."]);
     assert_eq!(said(CHILD, Code::Switched), Vec::<String>::new());
 }
 

@@ -141,7 +141,7 @@ fn search_that_stops_says_how_to_continue() {
     let tool = Query::of_tool(&pattern("x")).expect("a query");
     for stopped in ["scanned", "files", "time", "some later word"] {
         let expected =
-            format!("No matches in 3 files.\n[{note} To go on: search with after 'src/b'; or narrow the glob.]");
+            format!("No matches in 3 files.\n[{note} To continue: search with after 'src/b'; or narrow the glob.]");
         assert_eq!(answer(&tool, &results(stopped)), expected);
     }
     let person = line::read("x").and_then(|typed| Query::of_person(&typed)).expect("a query");
