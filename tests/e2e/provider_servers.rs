@@ -117,7 +117,7 @@ fn children_and_sessions_begin_with_the_same_request() {
 }
 
 #[test]
-fn usage_has_the_cost_and_what_counts() {
+fn usage_shows_the_cost_and_the_counted_tokens() {
     // 25 tokens of input that are not read from the cache, 31 of output.
     let recorded = String::from_utf8(ANTHROPIC.body("text")).unwrap();
     let body = recorded.replace(r#""cache_read_input_tokens":0"#, r#""cache_read_input_tokens":1000"#);
@@ -200,7 +200,7 @@ fn thinking_blocks_are_replayed_unchanged() {
     }
 }
 
-/// Returns a gzip body that expands about 150 times.
+/// Returns a gzip body that expands to about 160 times its size.
 fn bomb(megabytes: usize) -> Vec<u8> {
     let mut bytes = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3];
     let (mut held, mut count) = (0_u32, 0);
@@ -351,7 +351,7 @@ fn assert_case(format: &Format, case: Case, answer: &Answer, next: &[Answer]) {
     let rows = answer.rows().iter().filter(|(kind, _)| *kind == "assistant").count();
     assert!(rows == 1 || !kept && rows == 0, "{provider}, {name}: {rows}");
     match name {
-        // Almost no wait.
+        // The server asks for a wait of 1 ms, which the notice shows as 1 s.
         "s500" | "s529" => {
             // Google's errors have a `status`, which means overload here.
             let times = if name == "s529" || provider == "google" { 15 } else { 4 };

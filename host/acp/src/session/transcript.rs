@@ -43,8 +43,8 @@ pub(super) struct SessionTranscript {
     /// Tool calls that only show a question and are not answered yet.
     open_questions: Vec<String>,
     questions_asked: u64,
-    /// The message of the last chunk; `None` if the last update was not a chunk. Text of another message begins with a blank
-    /// line, because some clients join all messages.
+    /// The message of the last chunk; `None` after an update of a tool call or a card, and when a prompt has begun. A chunk of
+    /// another message of the same kind begins with a blank line, because some clients join all chunks.
     last_message: Option<(ChunkKind, String)>,
     /// Number of messages of this front, such as outcomes of commands.
     own_messages: u64,
@@ -98,7 +98,7 @@ impl SessionTranscript {
         }
     }
 
-    /// Continues for a client that has received everything up to `position`. Its later rows follow.
+    /// Continues for a client that has received everything up to `position`. The rows after that position follow.
     pub(super) fn resume(&mut self, position: &Position) {
         self.own_messages = position.said;
         let Some(received) = position.received(self.view()) else { return };
