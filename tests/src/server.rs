@@ -90,7 +90,7 @@ impl Server {
         Self { port, requests }
     }
 
-    /// Starts a server that returns each request as its response, with the headers.
+    /// Starts a server that returns each complete request, with its headers, as the body of the response.
     pub fn echo() -> Self {
         Self::new(page)
     }
@@ -106,8 +106,8 @@ impl Server {
     }
 }
 
-/// Passes each complete request on a free port of the loopback address to `answer`, with its connection, until the
-/// process ends. Returns the port.
+/// Listens on a free port of the loopback address until the process ends, and passes each complete request, with its connection,
+/// to `answer`. Returns the port.
 pub fn listen(answer: impl Fn(TcpStream, String) + Send + 'static) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();

@@ -236,7 +236,7 @@ impl<'a> SchemaCompiler<'a, '_> {
         let types = match value {
             Value::Array(names) => names
                 .iter()
-                .try_fold(Types::NONE, |types, name| Some(types.and(named(name)?)))
+                .try_fold(Types::NONE, |types, name| Some(types.or(named(name)?)))
                 .filter(|_| !names.is_empty()),
             name => named(name),
         };

@@ -29,7 +29,7 @@ pub(crate) enum Keyword {
     /// The schema `false`, which no value matches.
     Never,
     Const(Value),
-    /// `sorted` has the positions of the options in the order of their texts; `None` if not all are strings.
+    /// `sorted` has the indices of the options, sorted by string; `None` if an option is not a string.
     Enum {
         options: Box<[Value]>,
         sorted: Option<Box<[u32]>>,
@@ -161,7 +161,7 @@ impl Types {
         Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, bit)| Self(*bit))
     }
 
-    pub(crate) fn and(self, other: Self) -> Self {
+    pub(crate) fn or(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 

@@ -35,8 +35,8 @@ pub struct Took {
     pub peak: u64,
 }
 
-/// Runs this many concurrent answers in one host with its home in `home`. With 0, runs one exchange without a
-/// session, whose answer is dropped.
+/// Runs `sessions` concurrent answers in one host, whose home is `home`. With 0, runs one exchange without a session, and drops
+/// its answer.
 pub fn run(home: &Path, recording: &Arc<Recording>, sessions: usize) -> Took {
     let at_once = sessions.max(1);
     let origin = server::eager(Arc::clone(recording), at_once);

@@ -90,11 +90,11 @@ pub(super) fn run(table: &mut Table) {
     // A command beside other content: a skill receives the content; a built-in says that it was not used.
     let image = json!({"type": "image", "mimeType": "image/png", "data": PNG});
     let said = peer.say(6, &session, json!([image, text("/web with an image")]));
-    table.has(&[125], "a command of a skill beside an image", &said, &["Search for: with an image"]);
+    table.has(&[125], "a skill command with an image", &said, &["Search for: with an image"]);
     let said = peer.say(7, &session, json!([text("/skills"), image]));
     table.has(
         &[125],
-        "a built-in command beside an image",
+        "a built-in command with an image",
         &said,
         &[
             "/skills does not accept attachments; 'image' was not used.",
@@ -107,7 +107,7 @@ pub(super) fn run(table: &mut Table) {
     assert_eq!(peer.leave(), Some(0));
 }
 
-/// Types `/reload_skills` and returns the new list of commands.
+/// Sends `/reload_skills` and returns the last update of the available commands; `Null` if there is none.
 fn reload(peer: &mut Peer, id: i64, session: &str) -> Value {
     peer.take();
     assert_eq!(peer.prompt(id, session, "/reload_skills"), "end_turn");

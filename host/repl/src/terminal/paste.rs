@@ -18,8 +18,8 @@ struct Paste {
 }
 
 impl Pastes {
-    /// Returns the text to insert for `pasted`. If the text `before` the cursor ends with the placeholder of the same
-    /// text, returns the placeholder's length in bytes as an error: it is to be replaced by the text.
+    /// Returns the text to insert for `pasted`. If `before`, the text up to the cursor, ends with the placeholder of the same text,
+    /// returns the placeholder's length in bytes as an error: the caller replaces the placeholder with `pasted`.
     pub(crate) fn add(&mut self, before: &str, pasted: &str) -> Result<String, usize> {
         let lines = pasted.lines().count();
         let characters = pasted.chars().count();
@@ -38,7 +38,7 @@ impl Pastes {
         Ok(placeholder)
     }
 
-    /// Returns `text` with each placeholder that is still whole replaced by its text, once.
+    /// Returns `text` with the first occurrence of each intact placeholder replaced by the pasted text.
     pub(crate) fn expand(&self, text: &str) -> String {
         let mut found: Vec<(usize, &Paste)> =
             self.0.iter().filter_map(|paste| Some((text.find(&paste.placeholder)?, paste))).collect();
@@ -120,7 +120,7 @@ mod tests {
         let mut pastes = Pastes::default();
         pastes.add("", &fifty()).unwrap();
         assert_eq!(pastes.expand("[paste 1: 50 line]"), "[paste 1: 50 line]");
-        // A placeholder in a pasted text is not a placeholder.
+        // Pasted text that looks like a placeholder is not expanded.
         let tricky = format!("[paste 1: 50 lines]\n{}", "x\n".repeat(20));
         let placeholder = pastes.add("", &tricky).unwrap();
         assert_eq!(pastes.expand(&placeholder), tricky);

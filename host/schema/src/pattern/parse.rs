@@ -522,7 +522,7 @@ fn item(digits: &str) -> Result<Item, PatternError> {
         Some(point) => char::from_u32(point).map(Item::Char).ok_or(()),
         None => Err(()),
     }
-    .map_err(|()| PatternError::invalid("an escape with '\\x' or '\\u' is incomplete"))
+    .map_err(|()| PatternError::invalid("an escape with '\\x' or '\\u' is incomplete or out of range"))
 }
 
 fn start_of(item: &Item) -> Option<u32> {

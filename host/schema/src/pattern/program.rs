@@ -216,5 +216,5 @@ impl ProgramBuilder<'_> {
 }
 
 fn too_large() -> PatternError {
-    PatternError::invalid(format!("its counts make it larger than {INSTRUCTIONS} states"))
+    PatternError::invalid(format!("its repetition counts expand it to more than {INSTRUCTIONS} states"))
 }
