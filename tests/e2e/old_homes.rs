@@ -2,7 +2,12 @@
 
 use std::{fs, io::Read as _, path::Path, thread, time::Duration};
 
-use patchbay_tests::{answers::Answer, binary::Patchbay, format::CHAT, server::Server};
+use patchbay_tests::{
+    answers::Answer,
+    binary::{self, Patchbay},
+    format::CHAT,
+    server::Server,
+};
 
 /// Creates a home as a build of `commit` left it. Requests to its provider `ollama` go to `server`.
 fn home_of(commit: &str, server: &Server) -> Patchbay {
@@ -182,7 +187,7 @@ fn running_program_survives_its_replacement() {
     use std::io::{BufRead as _, BufReader, Write as _};
     let patchbay = Patchbay::blank();
     let installed = patchbay.workspace().join("patchbay");
-    fs::copy(patchbay_tests::binary::path(), &installed).unwrap();
+    binary::copy(&installed);
     let mut command = std::process::Command::new(&installed);
     command.arg("exec").env("PATCHBAY_HOME", patchbay.home()).current_dir(patchbay.workspace());
     let piped = std::process::Stdio::piped;

@@ -1,6 +1,6 @@
 //! The binary works without other files.
 
-use std::{fs, io::ErrorKind, process::Command, thread, time::Duration};
+use std::{fs, process::Command};
 
 use patchbay_tests::binary;
 
@@ -8,17 +8,11 @@ use patchbay_tests::binary;
 fn alone(folder: &std::path::Path, variables: &[(&str, &std::path::Path)], arguments: &[&str]) -> binary::Ran {
     let copy = folder.join("patchbay");
     if !copy.exists() {
-        fs::copy(binary::path(), &copy).unwrap();
+        binary::copy(&copy);
     }
     let mut command = Command::new(copy);
     command.args(arguments).current_dir(folder).env_clear().envs(variables.iter().copied());
-    loop {
-        match command.output() {
-            // A process that another test has just started may still have the copy open, until it runs its own program.
-            Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => thread::sleep(Duration::from_millis(10)),
-            output => return binary::ran(output.unwrap()),
-        }
-    }
+    binary::ran(command.output().unwrap())
 }
 
 #[test]

@@ -49,6 +49,13 @@ pub fn path() -> PathBuf {
     built.expect("the binary is not built; run: make build")
 }
 
+/// Copies the binary to `to`. A program of its own writes the copy: a process that another test starts meanwhile would inherit our
+/// open file, and a file that is open for writing cannot be run.
+pub fn copy(to: &Path) {
+    let copied = Command::new("cp").arg(path()).arg(to).status();
+    assert!(copied.is_ok_and(|status| status.success()), "cp to {}", to.display());
+}
+
 impl Patchbay {
     /// Creates a home without sessions, in which the bundled components are compiled, and an empty workspace.
     pub fn new() -> Self {
