@@ -116,7 +116,7 @@ impl LoadSession {
 #[derive(Deserialize)]
 pub(crate) struct NamedServer {
     pub(crate) name: String,
-    /// `http` or `sse`; none for a program.
+    /// `http`, or `sse`, which is refused; `stdio` or `None` for a program.
     #[serde(rename = "type", default)]
     pub(crate) kind: Option<String>,
     #[serde(default)]

@@ -1,6 +1,6 @@
 //! The list of skills in the system context. If the budget has no room for everything, names take precedence over descriptions,
-//! and earlier skills over later ones. A skill is left out only if the names are too long for the budget, or for an untrusted
-//! workspace's share of it. A pure function of the snapshot and the budget. Called by `shown`.
+//! and skills that come first in the order of [`ShownRank`] over the rest. A skill is left out only if the names are too long for
+//! the budget, or for an untrusted workspace's share of it. A pure function of the snapshot and the budget. Called by `shown`.
 
 use patchbay_skill::{InvocationMode, ShownRank, Skill, Snapshot};
 
@@ -8,7 +8,7 @@ use crate::budget;
 
 const HEAD: &str =
     "Skills. When one fits the task, call the tool use_skill with its name and follow the instructions that it gives:";
-/// Precedes the names of skills without a description.
+/// Precedes the names of skills that are listed by name only.
 const NAMED: &str = "\nMore skills, described by find_skills: ";
 /// Separates the names of skills without a description.
 const COMMA: &str = ", ";
@@ -117,7 +117,7 @@ fn list(entries: &[ListedSkill], room: usize) -> SkillList {
     SkillList { text: Some(format!("{HEAD}{lines}{names}{}", tail(unnamed))), left_out }
 }
 
-/// Returns the last line, about skills without a name in the list.
+/// Returns the last line, which says how many skills the list does not name. Empty if it names all of them.
 fn tail(unnamed: usize) -> String {
     match unnamed {
         0 => String::new(),

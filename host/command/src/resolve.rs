@@ -10,7 +10,7 @@ pub trait Aliases {
     fn claimants(&self, alias: &str) -> &[Name];
 }
 
-/// A command of a table of built-ins.
+/// An entry in a table of built-in commands.
 pub trait HasSpec {
     /// Its name, its argument, and its help.
     fn spec(&self) -> &Spec;

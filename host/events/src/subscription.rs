@@ -15,7 +15,7 @@ const PAGE: u32 = 256;
 pub enum Received {
     /// The next event of the session.
     Event(Event),
-    /// The subscriber was too slow and lost this many live events. Lost rows follow from the store.
+    /// The subscriber was too slow and lost this many live events. Lost rows are read from the store and returned next.
     Lagged(u64),
 }
 
@@ -66,7 +66,8 @@ impl Subscription {
         }
     }
 
-    /// Returns the next event that is available without waiting, or `None`.
+    /// Returns the next event, or `None` if there is none yet or the session has ended. It may read the store, but does not wait for
+    /// a live event.
     ///
     /// # Errors
     /// The same as [`Subscription::next`].

@@ -5,7 +5,7 @@ use patchbay_policy::Denial;
 
 use crate::{Limits, adapter::Exceeded};
 
-/// Why a call failed. Each failure has a stable [`Code`]; its message names the value and the limit.
+/// Why a call failed. Each failure has a stable [`Code`]; the message of an exceeded limit names the limit and its setting.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
     /// The bytes are not a component that this host can run.
@@ -25,7 +25,7 @@ pub enum Failure {
     /// The guest trapped, for example because of a panic.
     #[error("the component trapped: {reason}")]
     Trap {
-        /// The message of the engine about the trap.
+        /// The engine's message about the trap.
         reason: String,
         /// Where in the author's source it trapped, the innermost call first; empty if that is not
         /// known. For the user, like `printed`.
@@ -119,7 +119,7 @@ pub enum Failure {
         /// The exceeded limit, in bytes.
         limit: usize,
     },
-    /// The call wrote too much log.
+    /// The call wrote too much to its log.
     #[error("the call wrote more than {lines} lines or {bytes} bytes of log (limits.log_lines, limits.log_bytes)")]
     Log {
         /// The number of lines that are allowed.

@@ -45,7 +45,7 @@ pub enum FilesError {
     /// The user's editor refused or failed. The guest sees its reason.
     #[error("{0}")]
     Editor(String),
-    /// The host failed; the cause is in its log.
+    /// Any other failure. If the host itself failed, the cause is in its log.
     #[error("{0}")]
     Failed(&'static str),
     /// An error from the fixture of a plugin's test.
@@ -112,7 +112,7 @@ impl LocalFiles {
         self.step(move |files| files.place_to_read(&path))
     }
 
-    /// Checks a write; see [`Workspace::place_to_write`].
+    /// Checks a write, and creates missing directories; see [`Workspace::place_to_write`].
     pub fn place_to_write(&self, path: String, size: usize) -> FilesFuture<'_, Option<CheckedFile>> {
         self.step(move |files| files.place_to_write(&path, size))
     }
@@ -122,7 +122,7 @@ impl LocalFiles {
         self.step(move |files| files.before_change(&path))
     }
 
-    /// Checks a change, and reads the whole file; see [`Workspace::before_change_whole`].
+    /// Checks a change, and returns the whole file unless it is too large; see [`Workspace::before_change_whole`].
     pub fn before_change_whole(&self, path: String) -> FilesFuture<'_, Option<FoundFile>> {
         self.step(move |files| files.before_change_whole(&path))
     }

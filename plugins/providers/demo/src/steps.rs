@@ -8,7 +8,7 @@ use crate::answer::{Answer, Call, End};
 
 /// The most words that one call of [`Steps::next`] returns.
 const WORDS_A_STEP: usize = 1_000;
-/// The number of pieces of a call's input.
+/// The most pieces into which a call's input is split.
 const PIECES: usize = 3;
 /// How long an answer without an end waits, again and again. The host rejects a wait that exceeds the remaining time of
 /// the exchange, so a longer wait would end the answer earlier.

@@ -36,9 +36,8 @@ const TO_HIGH: Governed = Governed::Levels("LOW", NAMES.split_at(3).0);
 const LOW_AND_HIGH: Governed =
     Governed::Levels("LOW", &[(Level::Low, "LOW"), (Level::Med, "HIGH"), (Level::High, "HIGH")]);
 
-/// Settings by prefix of the model's id; the longest match wins. The empty prefix stands for all other models, which have
-/// three levels.
-const GOVERNED: [(&str, Governed); 13] = [
+/// Settings by prefix of the model's id; the longest match wins.
+const GOVERNED: [(&str, Governed); 12] = [
     ("gemini-2.5-pro", Governed::Tokens { min: 128, max: 32_768 }),
     ("gemini-2.5-flash-lite", Governed::Tokens { min: 512, max: 24_576 }),
     ("gemini-2.5-flash", Governed::Tokens { min: 0, max: 24_576 }),
@@ -51,18 +50,18 @@ const GOVERNED: [(&str, Governed); 13] = [
     ("gemini-3.6-flash", WITH_MINIMAL),
     ("gemini-flash-lite-latest", WITH_MINIMAL),
     ("gemini-4-hydrogen", TO_XHIGH),
-    ("", TO_HIGH),
 ];
 
-/// `facts` come from [`crate::catalogue`]. They tell whether a model that this table does not know can think.
+/// Returns the setting of a model. A model that is not in the table has three levels, unless its `facts`, which come from
+/// [`crate::catalogue`], say that it cannot think.
 fn governed(model: &str, facts: Option<&Map<String, Value>>) -> Governed {
     let matching = GOVERNED.iter().filter(|(beginning, _)| model.starts_with(beginning));
     match matching.max_by_key(|(beginning, _)| beginning.len()) {
-        Some((beginning, governed)) if !beginning.is_empty() => *governed,
-        _ if facts.and_then(|facts| facts.get("capabilities")).is_some_and(|can| can["thinking"] == false) => {
+        Some((_, governed)) => *governed,
+        None if facts.and_then(|facts| facts.get("capabilities")).is_some_and(|can| can["thinking"] == false) => {
             Governed::Not
         }
-        _ => TO_HIGH,
+        None => TO_HIGH,
     }
 }
 
@@ -103,8 +102,8 @@ pub(crate) fn explain(model: &str, level: Option<&str>, facts: Option<&Map<Strin
     }
 }
 
-/// Returns the level that takes effect, in Patchbay's terms; `Option::None` if the API decides. The API's name for it can be that
-/// of another level.
+/// Returns Patchbay's name for the level that takes effect; `Option::None` if no level was chosen. The name that is sent can
+/// differ: for some models, `none` is sent as LOW, and `med` as HIGH.
 pub(crate) fn effective(model: &str, level: Option<&str>, facts: Option<&Map<String, Value>>) -> Option<Level> {
     match (governed(model, facts), level.and_then(Level::parse)?) {
         (Governed::Not, _) | (_, Level::None) => Some(Level::None),
@@ -115,7 +114,7 @@ pub(crate) fn effective(model: &str, level: Option<&str>, facts: Option<&Map<Str
     }
 }
 
-/// Returns true if `model` refuses calls without signatures, as all models since Gemini 3 do.
+/// Returns true if `model` refuses a history with unsigned tool calls, as all models since Gemini 3 do.
 pub(crate) fn signs_calls(model: &str) -> bool {
     matches!(governed(model, None), Governed::Levels(..))
 }
