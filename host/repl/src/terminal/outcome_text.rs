@@ -195,7 +195,7 @@ mod tests {
         assert_eq!(whole, [mail]);
         let kept =
             result(&Outcome::ok(Code::Quit, "The session is kept. To continue: patchbay --session 25ac03e6"), 40);
-        assert_eq!(kept, ["The session is kept. To go on:", "patchbay --session 25ac03e6"]);
+        assert_eq!(kept, ["The session is kept. To continue:", "patchbay --session 25ac03e6"]);
         // It may be code, JSON or a table.
         for code in [Code::ToolResult, Code::HistoryListed, Code::MailRead] {
             assert_eq!(result(&Outcome::ok(code, mail), 20), [mail]);

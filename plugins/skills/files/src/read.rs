@@ -260,7 +260,7 @@ impl Window {
         }
         if cut {
             let next = begin + text.len().saturating_sub(number.len()) as u64;
-            notes.push(format!("To go on in this line: read with first {last} and offset {next}."));
+            notes.push(format!("To continue this line: read with first {last} and offset {next}."));
         }
         if last < total {
             notes.push(format!("To continue: read with first {}.", last + 1));
@@ -498,7 +498,7 @@ mod tests {
             assert!(page[0].len() > MAX_BYTES - 4 && page[0].len() <= MAX_BYTES);
             assert!(long.starts_with(&page[0]));
             let note = format!(
-                "[Line 1 is longer than 65536 bytes and was cut. Line 1 of 2. To go on in this line: read with first 1 \
+                "[Line 1 is longer than 65536 bytes and was cut. Line 1 of 2. To continue this line: read with first 1 \
                  and offset {}. To continue: read with first 2.]",
                 page[0].len()
             );
@@ -588,7 +588,7 @@ mod tests {
         let line = one("y".repeat(2 * MAX_COUNT as usize));
         let page = pages(&line, None, None).expect("a page");
         assert!(
-            page[1].contains("was cut. Line 1 of at least 1. To go on in this line: read with first 1"),
+            page[1].contains("was cut. Line 1 of at least 1. To continue this line: read with first 1"),
             "{}",
             page[1]
         );
@@ -597,7 +597,7 @@ mod tests {
         let host = ["a", "b", "c"].iter().fold(Host::new(), |host, path| host.with_file(path, "x\n".repeat(6 << 20)));
         let shown = texts(&host, || read_many(&["a", "b", "c"].map(str::to_owned), false));
         for (text, least) in shown.iter().zip([4_194_304, 524_288, 524_288]) {
-            assert!(text.contains(&format!("Lines 1 to 2000 of at least {least}. To go on")), "{}", &text[..99]);
+            assert!(text.contains(&format!("Lines 1 to 2000 of at least {least}. To continue")), "{}", &text[..99]);
         }
         assert_eq!(reads(&host), 8 + 1 + 1);
     }
