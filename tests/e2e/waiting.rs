@@ -71,6 +71,19 @@ fn exec_in_a_terminal_shows_compilation_progress() {
     assert_eq!(terminal.wait_for_exit(), 0);
 }
 
+/// A screen reader would read each update of a line that is drawn again.
+#[test]
+fn plain_terminal_prints_compilation_progress_once() {
+    let patchbay = used();
+    patchbay.write("home/config/skills/one.wasm", slow(1));
+    let terminal = Terminal::open(&patchbay, &["--plain"]);
+    terminal.wait_for_text("Compiling 1 new component…");
+    terminal.wait_for_prefix(">");
+    assert!(!terminal.written().contains("\u{1b}["), "something was drawn");
+    terminal.press("/quit\r");
+    assert_eq!(terminal.wait_for_exit(), 0);
+}
+
 #[test]
 fn no_progress_is_printed_without_a_terminal() {
     let patchbay = used();

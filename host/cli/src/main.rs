@@ -97,7 +97,8 @@ fn run(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> Result<ExitCo
             if !patchbay_repl::draws(&settings) {
                 let is_typed = std::io::stdin().is_terminal();
                 let programs = is_typed.then(|| terminal::programs(&home, &settings)).transpose()?;
-                return lines(Exec::standard_input(session, line, is_typed), programs, runtime);
+                let style = Style::of_standard_error().beside_plain_lines();
+                return lines(Exec::standard_input(session, line, is_typed), programs, style, runtime);
             }
             let progress = ProgressLine::new(Style::of_standard_error(), runtime.handle());
             let host = open_watched(&home, progress.clone(), session.record)?;
@@ -110,7 +111,8 @@ fn run(arguments: Arguments, runtime: &tokio::runtime::Runtime) -> Result<ExitCo
         }
         Some(Command::Exec(exec)) => {
             exec.check();
-            lines(exec, None, runtime)
+            let style = if exec.json { Style::Silent } else { Style::of_standard_error() };
+            lines(exec, None, style, runtime)
         }
         Some(Command::Acp { connect: ConnectArguments { connect: Some(url), workspace, token_file }, .. }) => {
             runtime.block_on(bridge::run(&url, workspace.unwrap_or_default(), token_file.as_deref()))
@@ -190,9 +192,9 @@ fn serve(open: bool, record: bool, runtime: &tokio::runtime::Runtime) -> Result<
 fn lines(
     exec: Exec,
     programs: Option<ProgramOptions>,
+    style: Style,
     runtime: &tokio::runtime::Runtime,
 ) -> Result<ExitCode, CliError> {
-    let style = if exec.json { Style::Silent } else { Style::of_standard_error() };
     let host = open_watched(&HomeDirs::find()?, ProgressLine::new(style, runtime.handle()), exec.session.record)?;
     runtime.block_on(async {
         // A single line ends before a provider could be added.

@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_millis(300);
 pub(crate) enum Style {
     /// One line that is updated, then erased.
     InPlace,
-    /// One line per wait, for terminals without cursor movement.
+    /// One line per wait, for terminals without cursor movement and for screen readers.
     Line,
     /// Progress is not shown.
     Silent,
@@ -35,6 +35,11 @@ impl Style {
             Some(term) if !term.is_empty() && term != "dumb" => Self::InPlace,
             _ => Self::Line,
         }
+    }
+
+    /// Returns the style beside plain lines, where nothing is drawn.
+    pub(crate) fn beside_plain_lines(self) -> Self {
+        if self == Self::InPlace { Self::Line } else { self }
     }
 }
 
