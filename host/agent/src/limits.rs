@@ -14,8 +14,8 @@ pub struct SessionLimits {
     /// Requests to a model in one turn. A model that needs more is most likely repeating itself (`turn_rounds`).
     #[schemars(range(min = 1, max = 100_000))]
     pub turn_requests: u32,
-    /// Requests to a model by all agents of a session together, between two messages from a person. Enough for a few agents' work
-    /// of a day; stops agents that only wake each other (`limit_requests`).
+    /// Requests to a model by all agents of a session together, between two messages from a person. Enough for a day's work of a
+    /// few agents; stops agents that only wake each other (`limit_requests`).
     #[schemars(range(min = 1, max = 1_000_000))]
     pub tree_requests: u32,
     /// Concurrent requests to a model by the agents of a session. More requests wait, and requests of turns that a person started
