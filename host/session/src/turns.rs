@@ -147,38 +147,44 @@ impl Session {
         self.log().commit(SessionChange { messages: vec![notice], ..SessionChange::default() }, || {}).await.map(drop)
     }
 
-    /// Stops the turn of the agent in view. What came is kept. The agent begins no turn by itself until the user's next message
-    /// to it. Returns false if no turn runs.
+    /// Stops the turn of the agent in view, even if it has just begun, and keeps the partial answer. The agent begins no turn by
+    /// itself until the user's next message to it. Returns false if no turn is running.
     pub fn stop_turn(&self) -> bool {
         let agent = self.agent_in_view().id();
-        self.running_turns.lock().get(&agent).inspect(|stop| stop.cancel()).is_some()
+        let is_running = self.queue.is_active(agent);
+        if is_running {
+            self.stop_queue_of(agent, StopScope::Agent);
+        }
+        is_running
     }
 
-    /// Stops the turn of `agent`, even one that has just begun. Its waiting lines then run.
-    /// Returns false if no turn runs.
+    /// Stops the turn of `agent`, even if it has just begun, and then runs its waiting lines.
+    /// Returns false if no turn is running.
     pub fn stop_turn_of(&self, agent: AgentId) -> bool {
         if !self.queue.is_active(agent) {
             return false;
         }
-        self.queue.stop(agent, StopScope::Agent);
-        if let Some(stop) = self.running_turns.lock().get(&agent) {
-            stop.cancel();
-        }
+        self.stop_queue_of(agent, StopScope::Agent);
         self.release_queue_of(agent);
         true
     }
 
-    /// Stops the turns of all agents, which begin none by themselves until the user's next message to any of
-    /// them. Returns the number of turns.
+    /// Stops the turns of all agents, even those that have just begun. No agent begins a turn by itself until the user's next
+    /// message to any of them. Returns the number of turns.
     pub fn stop_all(&self) -> usize {
-        {
-            // A child that is added after this finds its parent stopped.
-            let agents = self.agents();
-            agents.living().for_each(|agent| self.queue.stop(agent.id(), StopScope::Session));
+        // A child that is added after this finds its parent stopped.
+        let agents = self.agents();
+        agents.living().filter(|agent| self.stop_queue_of(agent.id(), StopScope::Session)).count()
+    }
+
+    /// Holds the lines of `agent` and cancels its turn. Returns whether one is running. A turn that has begun but whose first rows
+    /// are not stored yet is cancelled once they are, in [`Session::run_turn`].
+    fn stop_queue_of(&self, agent: AgentId, scope: StopScope) -> bool {
+        let is_running = self.queue.stop(agent, scope);
+        if let Some(stop) = self.running_turns.lock().get(&agent) {
+            stop.cancel();
         }
-        let running = self.running_turns.lock();
-        running.values().for_each(CancellationToken::cancel);
-        running.len()
+        is_running
     }
 
     /// Returns whether no line and no turn runs and no agent is about to begin one.

@@ -1,7 +1,9 @@
 //! Stopping: which turns are stopped, which agents are then held, and what ends that.
 
+use std::time::Instant;
+
 use patchbay_session::AgentState;
-use patchbay_tests::{play::Play, session_events::wait_for_end};
+use patchbay_tests::{PATIENCE, play::Play, session_events::wait_for_end};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn stop_of_the_view_holds_that_agent_alone() {
@@ -64,6 +66,24 @@ async fn stop_of_the_session_holds_all_until_any_message() {
     play.finish("hello").await;
     assert_eq!(wait_for_end(queued).await.message, "Later.");
     assert_eq!(play.said(idle), ["hello", "[Notification: You have 1 unread message in your inbox]"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn turn_that_has_just_begun_is_stopped_and_counted() {
+    let play = Play::new().await;
+    for round in 0..20 {
+        let line = play.session.submit("pause 60000");
+        // No pause: most stops come before the first rows of the turn are stored.
+        let end = Instant::now() + PATIENCE;
+        while !play.session.is_answering() {
+            assert!(Instant::now() < end, "no turn begins");
+        }
+        match round % 2 {
+            0 => assert_eq!(play.session.stop_all(), 1, "round {round}"),
+            _ => assert!(play.session.stop_turn(), "round {round}"),
+        }
+        assert_eq!(wait_for_end(line).await.code.as_str(), "turn_cancelled");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -240,20 +240,23 @@ impl LineQueue {
         self.start_next(agent, None);
     }
 
-    /// Holds the lines of `agent` and keeps it from beginning turns by itself.
-    pub(crate) fn stop(&self, agent: AgentId, scope: StopScope) {
+    /// Holds the lines of `agent` and keeps it from beginning turns by itself. Returns whether one of its turns is running or
+    /// about to start.
+    pub(crate) fn stop(&self, agent: AgentId, scope: StopScope) -> bool {
         let mut queues = self.lock();
         let queue = queues.entry(agent).or_default();
         // A message to another agent must not end the stop of this one.
         if queue.stopped != Some(StopScope::Agent) {
             queue.stopped = Some(scope);
         }
-        queue.cancelled = queue.active;
+        let is_active = queue.active;
+        queue.cancelled = is_active;
         let newly_held = !std::mem::replace(&mut queue.held, true) && !queue.waiting.is_empty();
         drop(queues);
         if newly_held {
             self.publish_held(agent, true);
         }
+        is_active
     }
 
     /// Returns whether the agent begins no turn by itself until the next message of the user.
