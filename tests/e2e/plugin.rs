@@ -205,8 +205,9 @@ fn tool_without_a_description_is_noted() {
     guest.tools[0].1 = String::new();
     patchbay.write("workspace/greeter.wasm", guest.packaged("---\n---\n"));
     let ran = patchbay.run(&["plugin", "inspect", "greeter.wasm"]);
-    let note = "\nnote: Tool 'run' has no description. Models choose tools by their descriptions; in Rust it is the function's comment.\n";
-    assert!(ran.code == Some(0) && ran.out.contains(note), "{ran:?}");
+    let note = "\nnote: tool 'run' has no description; models choose tools by it: ";
+    assert!(ran.code == Some(0) && ran.out.matches("has no description").count() == 1, "{ran:?}");
+    assert!(ran.out.contains(note), "{ran:?}");
 }
 
 #[test]

@@ -213,11 +213,6 @@ impl InspectionReport {
             platform: &HostPlatform,
             tools: &|_| answer.clone(),
         };
-        for tool in self.tools.iter().filter(|tool| tool.description.is_empty()) {
-            let words =
-                "has no description. Models choose tools by their descriptions; in Rust it is the function's comment.";
-            self.notes.push(format!("Tool '{}' {words}", tool.name));
-        }
         match check_skill(patchbay_policy::Root::User, candidate, &rules) {
             Ok(checked) => {
                 self.tools = checked.skill.tools.to_vec();

@@ -3,7 +3,7 @@
 
 use std::{
     fs::{self, OpenOptions},
-    io::{self, Read},
+    io::{self, Read, Write},
     path::{Component, Path, PathBuf},
     str,
 };
@@ -138,18 +138,34 @@ fn write(entry: &mut Entry<'_, impl Read>, to: &Path, limit: u64, raw: &[u8]) ->
     if entry.size() > limit {
         return Err(TarballError::TooLarge);
     }
-    let written = |source| TarballError::Write { name: shown(raw), source };
     let created = OpenOptions::new().write(true).create_new(true).open(to);
     let mut file = created.map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => {
             TarballError::Entry { name: shown(raw), why: "occurs twice (some systems ignore letter case)".to_owned() }
         }
-        _ => written(error),
+        _ => TarballError::Write { name: shown(raw), source: error },
     })?;
     let size = entry.size();
-    // Errors of reading and of writing are told apart by the size: the disk is the less likely cause.
-    let copied = io::copy(&mut entry.take(limit), &mut file).map_err(damaged)?;
+    let copied = copy(entry.take(limit), &mut file, raw)?;
     if copied == size { Ok(copied) } else { Err(damaged(io::ErrorKind::UnexpectedEof.into())) }
+}
+
+/// Copies the contents of the file `raw`, and returns their size. Unlike `io::copy`, the error tells a damaged archive from a full
+/// disk.
+fn copy(mut from: impl Read, mut to: impl Write, raw: &[u8]) -> Result<u64, TarballError> {
+    let (mut copied, mut buffer) = (0, vec![0; 64 << 10]);
+    loop {
+        match from.read(&mut buffer) {
+            Ok(0) => return Ok(copied),
+            Ok(read) => {
+                let wrote = to.write_all(&buffer[..read]);
+                wrote.map_err(|source| TarballError::Write { name: shown(raw), source })?;
+                copied += read as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(damaged(error)),
+        }
+    }
 }
 
 /// Returns the path below the package's folder; an error is what is wrong with it, after its name.

@@ -25,8 +25,11 @@ pub(super) fn sentence(tool: &str, input: &Value) -> Option<String> {
         "use_skill" => format!("use the skill {}", word(input, "name")?),
         "task_list" => match input.get("tasks")?.as_array()?.len() {
             0 => "remove the tasks".to_owned(),
-            count => Task::line(&Task::list(input.get("tasks")?))
-                .map_or(format!("complete {count} tasks"), |line| format!("tasks {line}")),
+            count => match Task::line(&Task::list(input.get("tasks")?)) {
+                Some(line) => format!("tasks {line}"),
+                None if count == 1 => "complete 1 task".to_owned(),
+                None => format!("complete {count} tasks"),
+            },
         },
         "skill_file" => format!("read {} of the skill {}", word(input, "path")?, word(input, "skill")?),
         "find_skills" => format!("search the skills for {}", quoted(input, "query")?),
@@ -104,7 +107,7 @@ mod tests {
             ("use_skill", json!({"name": "plan"}), Some("use the skill plan")),
             ("find_tools", json!({"query": "pdf"}), Some("search the tools for \"pdf\"")),
             ("task_list", json!({"tasks": [{"content": "Read", "status": "pending"}]}), Some("tasks 0/1 Read")),
-            ("task_list", json!({"tasks": [{"content": "Read", "status": "completed"}]}), Some("complete 1 tasks")),
+            ("task_list", json!({"tasks": [{"content": "Read", "status": "completed"}]}), Some("complete 1 task")),
             ("task_list", json!({"tasks": []}), Some("remove the tasks")),
             ("mail_read", json!({"number": "three"}), None),
             ("other", json!({}), None),

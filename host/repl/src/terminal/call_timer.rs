@@ -52,7 +52,7 @@ pub(crate) fn seconds(duration: Duration) -> String {
 /// Returns a duration as a user reads it. Less than 10 seconds are rounded up to a tenth: `0.1 s`.
 pub(crate) fn tenths(duration: Duration) -> String {
     let tenths = duration.as_millis().div_ceil(100).max(1);
-    if tenths < 100 { format!("{}.{} s", tenths / 10, tenths % 10) } else { seconds(duration) }
+    if tenths < 100 { format!("{}.{} s", tenths / 10, tenths % 10) } else { seconds(duration.max(Duration::from_secs(10))) }
 }
 
 #[cfg(test)]
@@ -84,7 +84,7 @@ mod tests {
             (100, "0.1 s"),
             (101, "0.2 s"),
             (9_900, "9.9 s"),
-            (9_901, "9 s"),
+            (9_901, "10 s"),
             (70_000, "1 min 10 s"),
         ] {
             assert_eq!(tenths(Duration::from_millis(ms)), expected);

@@ -53,7 +53,11 @@ impl HistorySearch {
         let row = |(index, line): (usize, &&str)| {
             let lines = line.lines().count();
             let first = line.lines().next().unwrap_or_default().replace('\t', " ");
-            let more = if lines > 1 { format!(" … {} more lines", lines - 1) } else { String::new() };
+            let more = match lines {
+                0 | 1 => String::new(),
+                2 => " … 1 more line".to_owned(),
+                _ => format!(" … {} more lines", lines - 1),
+            };
             let text = cut(&format!("{first}{more}"), limit);
             if index == self.chosen { Row::styled(style::REVERSE, &text) } else { Row::plain(text) }
         };
@@ -87,6 +91,6 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut history = InputHistory::open(&folder.path().join("history"), "/w").unwrap();
         history.add("hello\nthere");
-        assert_eq!(HistorySearch::default().rows(&history, 40)[0].text, "\x1b[7mhello … 1 more lines\x1b[0m");
+        assert_eq!(HistorySearch::default().rows(&history, 40)[0].text, "\x1b[7mhello … 1 more line\x1b[0m");
     }
 }

@@ -175,3 +175,18 @@ fn damaged_archives_are_refused() {
     let error = unpacked(b"<html>not found</html>").unwrap_err();
     assert_eq!(error.to_string(), "cannot read the archive: invalid gzip header; expected a .tar.gz");
 }
+
+#[test]
+fn full_disk_is_not_called_a_damaged_archive() {
+    struct Full;
+    impl Write for Full {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::StorageFull.into())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let error = copy(&b"contents"[..], Full, b"a.txt").unwrap_err();
+    assert_eq!(error.code(), Code::FolderUnusable, "{error}");
+}
