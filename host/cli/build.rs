@@ -1,6 +1,6 @@
 //! Generates the lists of bundled plugins that `src/bundled.rs` includes, and the facts that `patchbay --version` prints.
 //! `make plugins` builds the plugins.
-#![allow(clippy::unwrap_used)] // A build that fails says where.
+#![allow(clippy::unwrap_used)] // A panic fails the build and shows the line.
 
 use std::{
     env,
