@@ -1,6 +1,6 @@
 //! Generates the lists of bundled plugins that `src/bundled.rs` includes, and the facts that `patchbay --version` prints.
 //! `make plugins` builds the plugins.
-#![allow(clippy::unwrap_used)] // A build that fails says where.
+#![allow(clippy::unwrap_used)] // A panic fails the build and shows the line.
 
 use std::{
     env,
@@ -19,7 +19,7 @@ fn main() {
     let dist = PathBuf::from(env::var("CARGO_MANIFEST_DIR").unwrap()).join("../../plugins/dist");
     println!("cargo::rerun-if-changed={}", dist.display());
     let Ok(dist) = dist.canonicalize() else {
-        // An editor checks a fresh clone before anything is built, and needs the lists.
+        // An editor checks a fresh clone before anything is built, and the included files must exist.
         let is_debug = env::var("PROFILE").unwrap() == "debug";
         let level = if is_debug { "warning" } else { "error" };
         println!(
@@ -58,8 +58,8 @@ fn write_lists(skills: &str, tool_lists: &str, adapters: &str) {
     }
 }
 
-/// Returns the commit, as far as it is known. Packagers who build from an archive can set it. A debug build names none, because
-/// it would have to be linked again after each commit.
+/// Returns the commit, or a note if it is unknown. Packagers who build from an archive can set `PATCHBAY_COMMIT`. A debug build
+/// does not name the commit, because the binary would have to be linked again after each commit.
 fn origin() -> String {
     println!("cargo::rerun-if-env-changed=PATCHBAY_COMMIT");
     if let Some(commit) = env::var("PATCHBAY_COMMIT").ok().filter(|commit| !commit.is_empty()) {

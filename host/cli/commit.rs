@@ -9,7 +9,7 @@ use std::{
 /// `None` if `root` is not the top of a checkout.
 pub(crate) fn commit(root: &Path) -> Option<(String, Vec<PathBuf>)> {
     let dot_git = root.join(".git");
-    // In a worktree, `.git` is a file that names the folder, and branches are in the folder of the main checkout.
+    // In a worktree, `.git` is a file with the path of its git folder, and branches are in the git folder of the main checkout.
     let git = match fs::read_to_string(&dot_git) {
         Ok(link) => root.join(link.strip_prefix("gitdir:")?.trim()),
         Err(_) => dot_git,
@@ -21,7 +21,7 @@ pub(crate) fn commit(root: &Path) -> Option<(String, Vec<PathBuf>)> {
         Some(branch) => fs::read_to_string(common.join(branch)).ok().or_else(|| packed(&common, branch))?,
     };
     let digits = commit.trim().get(..12).filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()))?;
-    // A commit appends to the log of HEAD; a branch file may appear beside `packed-refs` without changing it.
+    // Every commit appends to `logs/HEAD`. `packed-refs` may stay unchanged, because a commit can create a branch file instead.
     let changing = ["HEAD", "logs/HEAD"].map(|name| git.join(name)).into_iter().filter(|file| file.exists());
     Some((digits.to_owned(), changing.collect()))
 }

@@ -4,14 +4,14 @@ use std::str::FromStr;
 
 use patchbay_core::text;
 
-/// How long something has not been used, such as `30d`.
+/// A positive number of hours: how long something has not been used, or how long a token works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Age {
     hours: i64,
 }
 
 impl Age {
-    /// Returns an age in days; `None` for 0.
+    /// Returns an age of `days` days, or `None` for 0.
     pub(crate) fn days(days: u32) -> Option<Self> {
         (days > 0).then_some(Self { hours: 24 * i64::from(days) })
     }

@@ -1,4 +1,4 @@
-//! The command line, as clap parses it. The doc comments are the texts of `--help`.
+//! The command line, as clap parses it. The doc comments become the `--help` text.
 
 use std::path::{Path, PathBuf};
 
@@ -48,7 +48,7 @@ pub(crate) struct Arguments {
     pub(crate) command: Option<Command>,
 }
 
-// The session of a front: a new one on a workspace, or a stored one. A doc comment would become the description of the command.
+// A front's session: a new one on a workspace, or a stored one. (Clap would use a doc comment as the description of the command.)
 #[derive(Args, Clone)]
 pub(crate) struct SessionArguments {
     /// Continue this stored session; a unique prefix is enough
@@ -80,7 +80,7 @@ impl SessionArguments {
 pub(crate) struct Compile {
     /// Memory limit of the compiler, in bytes
     pub(crate) bytes: u64,
-    /// Limit of its processor time, in seconds
+    /// CPU time limit of the compiler, in seconds
     pub(crate) seconds: u64,
     /// Read known compiled functions before the component, and write the new set after its compiled form
     #[arg(long)]
@@ -159,8 +159,8 @@ pub(crate) enum Command {
     /// Each connection gets its own session. Calls run in the sandbox, with the usual grants, limits and journal. No user can be
     /// asked, so a denied call names the command that grants the missing capability.
     ///
-    /// In the other direction, models can call the tools of MCP servers that [mcp.NAME] in config.toml configures, and of servers of
-    /// packages that you allow: see 'list' and 'check'.
+    /// In the other direction, models can call the tools of MCP servers that [mcp.NAME] in config.toml configures, and of servers
+    /// of packages that you allow: see 'list' and 'check'.
     #[command(args_conflicts_with_subcommands = true)]
     #[command(after_help = "Example, for a client that reads JSON:\n  \
         {\"mcpServers\": {\"patchbay\": {\"command\": \"patchbay\", \"args\": [\"mcp\", \"--workspace\", \"/home/ada/project\"]}}}")]
@@ -184,8 +184,8 @@ pub(crate) enum Command {
     },
     /// Back up sessions, skills' data and configuration to an empty folder, even while Patchbay runs
     ///
-    /// To restore the backup, set PATCHBAY_HOME to it, or move its folders back into place. It does not contain credentials.json, client
-    /// tokens or logs. Links are copied as links.
+    /// To restore the backup, set PATCHBAY_HOME to it, or move its folders back into place. It does not contain credentials.json,
+    /// client tokens or logs. Links are copied as links.
     Backup {
         /// The folder to write to, which must be empty or not exist
         #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]

@@ -65,8 +65,8 @@ async fn add_grants(host: &Arc<Host>, whose: &GrantTarget) -> Result<(), CliErro
         return Err(CliError::new(Code::SkillNotFound, message));
     };
     let asked: Vec<&Capability> = skill.manifest.capabilities.iter().map(|asked| &asked.capability).collect();
-    // Without this check, the command would report a success that has no effect. A grant may be narrower than the request, such as
-    // one host of http:*.
+    // Without this check, the command would report success for a grant without effect. A grant may be narrower than the request,
+    // for example one host of http:*.
     let is_asked = |wanted: &&Capability| asked.iter().any(|asked| asked.includes(wanted));
     if let Some(other) = whose.capabilities.iter().find(|wanted| !is_asked(wanted)) {
         let asked: Vec<_> = asked.iter().map(ToString::to_string).collect();
@@ -92,7 +92,7 @@ async fn add_grants(host: &Arc<Host>, whose: &GrantTarget) -> Result<(), CliErro
     Ok(())
 }
 
-/// Removes every grant that exists, then reports the first one that does not.
+/// Removes every grant that exists, then returns an error for the first one that does not.
 async fn remove_grants(host: &Arc<Host>, whose: &GrantTarget) -> Result<(), CliError> {
     let mut missing = None;
     for row in rows(whose, "")? {
@@ -136,16 +136,16 @@ async fn list_grants(host: &Arc<Host>) -> Result<(), CliError> {
     Ok(())
 }
 
-/// A grant that must be renewed because files of its skill have changed.
+/// A grant that must be renewed, usually because files of its skill have changed.
 pub(crate) struct StaleGrant {
     pub(crate) skill: Name,
-    /// The reason: a list of the changed files, or a removed link.
+    /// The reason, such as a list of the changed files or a removed link.
     pub(crate) why: String,
     /// The shell command that renews the grant.
     pub(crate) command: String,
 }
 
-/// Prints the commands that renew stale grants on standard output, and the reasons on standard error.
+/// Prints commands that renew stale grants to standard output, and the reasons to standard error.
 async fn list_stale(host: &Arc<Host>) -> Result<(), CliError> {
     for StaleGrant { skill, why, command } in stale_grants(host).await? {
         // Write errors are ignored.
@@ -187,7 +187,7 @@ pub(crate) async fn stale_grants(host: &Arc<Host>) -> Result<Vec<StaleGrant>, Cl
     Ok(stale)
 }
 
-/// Returns one row for each capability of the command line.
+/// Returns one row for each capability on the command line.
 fn rows(whose: &GrantTarget, skill_digest: &str) -> Result<Vec<GrantRow>, CliError> {
     let identity = identity(whose)?;
     let place = whose.place.as_deref().map(workspace_path).transpose()?.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `patchbay backup`: copies the home into an empty folder, while other processes use it. The copy is a home itself.
+//! `patchbay backup`: copies the home into an empty folder, even while other processes use the home. The copy is itself a home.
 
 use std::{
     fs,
@@ -17,9 +17,9 @@ use crate::{
     out::say,
 };
 
-/// The configuration that is copied. `credentials.json` is not.
+/// The entries of the configuration folder that are copied. `credentials.json` is left out.
 const CONFIG: [&str; 4] = ["config.toml", "skills", "agents", "providers"];
-/// Deepest nesting of the folders in the configuration folder that are copied.
+/// Nesting limit of the folders in the configuration folder.
 const MAX_DEPTH: usize = 32;
 
 pub(crate) async fn run(folder: &Path) -> Result<ExitCode, CliError> {
@@ -79,8 +79,8 @@ fn back_up(home: &HomeDirs, folder: &Path) -> Result<BackedUp, CliError> {
     Ok(store.back_up(&kv, &data)?)
 }
 
-/// Copies a file, a link (as a link), or a folder with everything in it. Anything else, such as a socket, is skipped, and so is what
-/// does not exist.
+/// Copies a file, a link (as a link), or a folder with everything in it. Anything else, such as a socket, is skipped, as is a
+/// missing path.
 fn copy(from: &Path, to: &Path, depth: usize) -> Result<(), CliError> {
     let kind = match fs::symlink_metadata(from) {
         Ok(found) => found.file_type(),

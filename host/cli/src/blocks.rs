@@ -12,7 +12,7 @@ const FEWEST_DIGITS: usize = 8;
 
 pub(crate) async fn block(host: &Arc<Host>, written: &str) -> Result<ExitCode, CliError> {
     let component = find(host, written).await?;
-    // The digest of something else, such as a snapshot, would be blocked without effect.
+    // Blocking the digest of something other than a component has no effect, so the message points out a digest not seen here.
     let seen = !host.store().components_beginning(&component.to_hex(), 1).await?.is_empty();
     if host.store().block(component).await? {
         let unseen = if seen { "" } else { " It was not seen here yet, and will not run if it appears." };

@@ -1,4 +1,4 @@
-//! `patchbay acp --connect`: an editor here, sessions on a server.
+//! `patchbay acp --connect`: connects an editor on this machine to sessions on a server.
 
 use std::{io::Read as _, path::Path, process::ExitCode};
 

@@ -15,7 +15,7 @@ use patchbay_sandbox::{
 
 use crate::{CliError, FAILED, args::Compile};
 
-/// Returns how the host starts this binary as a compiler.
+/// Returns the command with which the host starts this binary as a compiler.
 pub(crate) fn compiler() -> Result<Compiler, CliError> {
     Ok(Compiler { program: own_program()?, arguments: vec!["compile".to_owned()], keeps_functions: false })
 }
@@ -35,7 +35,7 @@ pub(crate) fn own_program() -> Result<PathBuf, CliError> {
 }
 
 pub(crate) fn run(compile: &Compile) -> ExitCode {
-    // Ctrl+C in the terminal of the parent must not look like a component that cannot be compiled.
+    // Otherwise, Ctrl+C in the parent's terminal would look like a component that cannot be compiled.
     #[cfg(unix)]
     let _ = rustix::process::setpgid(None, None);
     let (words, code) = match end_with_parent().and_then(|()| limit(compile)).and_then(|()| read()) {
@@ -56,7 +56,7 @@ pub(crate) fn run(compile: &Compile) -> ExitCode {
 
 /// Exit code for failures that are not the component's fault.
 const NOT_ITS_FAULT: u8 = 2;
-/// Exit code for an exceeded limit. The parent treats any other code and any signal the same way.
+/// Exit code for an exceeded limit. The parent treats unknown codes and most signals the same way.
 const OVER_A_LIMIT: u8 = 3;
 
 /// Starts a thread that ends this process when nothing reads its output any more, because the parent was killed.
@@ -68,7 +68,7 @@ fn end_with_parent() -> io::Result<()> {
             io::retry_on_intr,
         };
         let out = io::stdout();
-        // Linux reports the end of the reader in any case, macOS only if it is asked for.
+        // Linux always reports that the reader is gone, macOS only if HUP is requested.
         let mut polled = [PollFd::new(&out, PollFlags::HUP)];
         if retry_on_intr(|| poll(&mut polled, None)).is_ok() {
             std::process::exit(NOT_ITS_FAULT.into());
@@ -89,8 +89,8 @@ fn limit(compile: &Compile) -> io::Result<()> {
     rlimit::setrlimit(rlimit::Resource::CORE, 0, 0)
 }
 
-/// Makes Linux kill this process first when memory runs out. A process may always raise its own score; elsewhere this does
-/// nothing.
+/// Makes Linux kill this process first when memory runs out; a process may always raise its own score. Does nothing on other
+/// systems.
 fn raise_oom_score() {
     if cfg!(target_os = "linux") {
         let _ = std::fs::write("/proc/self/oom_score_adj", "1000");

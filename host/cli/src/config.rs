@@ -33,7 +33,7 @@ pub(crate) struct ConfigFile {
     /// Limits of one plugin call. A plugin that exceeds one is stopped; the error names the limit, and the session continues.
     #[schemars(with = "LimitsTable")]
     pub(crate) limits: Limits,
-    /// The keys of `[limits]` that no call needs.
+    /// The keys of `[limits]` that do not apply to single calls.
     #[serde(skip)]
     pub(crate) session_limits: SessionLimits,
     /// Spending limits for models: [operating.md](operating.md#what-models-may-cost). Read when Patchbay starts.
@@ -106,8 +106,8 @@ pub(crate) struct ConfigFile {
     pub(crate) publishers: BTreeMap<Name, PublisherConfig>,
     /// When lists of models are fetched from providers: [providers.md](providers.md#the-list-of-models).
     pub(crate) catalogue: CatalogueSettings,
-    /// Chooses the provider of a model, before catalogues and prefixes: a model's id, or a prefix of ids, and the
-    /// provider's name. The file is watched: a change takes effect within a second.
+    /// The provider to use for a model's id, or for all ids with a prefix. Routes take precedence over catalogues and the
+    /// providers' own prefixes. The file is watched: a change takes effect within a second.
     ///
     /// ```toml
     /// [routes]
@@ -137,8 +137,8 @@ pub(crate) struct ConfigFile {
     pub(crate) terminal: TerminalSettings,
 }
 
-/// All keys of `[limits]`. Only the schema has them in one table: serde would lose the position of an error in flattened fields.
-/// Instead, the table is read twice, and `ranges` rejects unknown keys.
+/// All keys of `[limits]`, for the schema only: if serde read flattened fields, it would lose the position of an error. The table
+/// is therefore read twice, and `ranges` rejects unknown keys.
 #[derive(Default, Serialize, JsonSchema)]
 #[serde(default)]
 struct LimitsTable {
@@ -167,7 +167,7 @@ pub(crate) struct SessionSettings {
 }
 
 impl ConfigFile {
-    /// Returns the paths of `skill_roots`. `~/` cannot be resolved without a home folder.
+    /// Returns the paths of `skill_roots`. Without a home folder, paths that begin with `~/` are left out.
     pub(crate) fn skill_roots(&self, home: Option<&Path>) -> Vec<PathBuf> {
         let path = |written: &String| match (written.strip_prefix("~/"), home) {
             (Some(below), Some(home)) => Some(home.join(below)),
@@ -239,8 +239,8 @@ fn located(text: &str, at: Option<usize>, message: &str) -> String {
     format!("line {line}, column {column}: {message}")
 }
 
-/// Removes the value from serde's message about a string with the wrong type, since it may be a secret, and says how a list is
-/// written.
+/// Removes the value from serde's message about a string in place of another type, since the value may be a secret. If a list was
+/// expected, adds an example.
 fn unquoted(message: &str) -> String {
     let list = "expected a list, such as [\"one\", \"two\"]";
     match (message.split_once("string \""), message.rsplit_once("\", expected")) {

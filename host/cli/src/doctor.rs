@@ -71,7 +71,7 @@ fn installation(report: &mut DoctorReport) {
     );
 }
 
-/// Returns the first file `patchbay` of the PATH.
+/// Returns the first file named `patchbay` on the PATH.
 fn on_path() -> Option<PathBuf> {
     let folders = env::var_os("PATH")?;
     env::split_paths(&folders).map(|folder| folder.join("patchbay")).find(|file| file.is_file())
@@ -87,7 +87,7 @@ fn word(path: &Path) -> String {
     quoted_folder(&path.to_string_lossy()).into_owned()
 }
 
-/// Formats a size in bytes for a reader.
+/// Formats a size in bytes with a readable unit.
 pub(crate) fn size(bytes: u64) -> String {
     const KIB: u64 = 1 << 10;
     const MIB: u64 = 1 << 20;

@@ -1,4 +1,4 @@
-//! `patchbay exec`, and `patchbay` where nothing is drawn: runs lines in a session and prints their results. `main` calls it.
+//! `patchbay exec`, and `patchbay` when it does not draw: runs lines in a session and prints their results. `main` calls it.
 
 mod last_turns;
 mod later_lines;
@@ -26,10 +26,10 @@ const OUT_OF_TIME: u8 = 3;
 /// The exit code that a shell reports for a program which writes to a closed pipe: 128 plus the number of SIGPIPE.
 const READER_GONE: u8 = 128 + 13;
 
-/// The reason to run no further lines.
+/// Why the lines ended early, other than by a signal or timeout.
 enum EarlyEnd {
     Failure(CliError),
-    /// The reader of standard output closed it, such as `head`.
+    /// The program that reads standard output closed it, as `head` does.
     ReaderGone,
 }
 
@@ -39,7 +39,7 @@ impl<E: Into<CliError>> From<E> for EarlyEnd {
     }
 }
 
-/// A reason to stop running lines.
+/// A signal or timeout that stops the lines.
 enum ExecStop {
     /// `--timeout` has passed; its value in seconds.
     OutOfTime(u64),
@@ -48,7 +48,7 @@ enum ExecStop {
 }
 
 impl ExecStop {
-    /// Waits for the signal or the timeout, given in seconds with the instant at which it ends.
+    /// Waits for the signal or the timeout. `deadline` is the timeout in seconds and the instant at which it ends.
     async fn wait(signal: &EndSignal, deadline: Option<(u64, Instant)>) -> Self {
         let out_of_time = async {
             match deadline {

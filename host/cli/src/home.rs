@@ -74,7 +74,7 @@ pub(crate) fn paths() -> Result<Paths, CliError> {
     })
 }
 
-/// Creates a folder with mode 0700: it will contain conversations, keys and the state of skills.
+/// Creates a folder with mode 0700, because it will contain conversations, keys and the state of skills.
 pub(crate) fn make_private(folder: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);

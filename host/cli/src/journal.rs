@@ -1,4 +1,4 @@
-//! `patchbay journal`: prints the recorded tool calls. `main` calls it.
+//! `patchbay journal`: prints the journal of tool calls. `main` calls it.
 
 use std::{process::ExitCode, sync::Arc};
 
@@ -100,7 +100,7 @@ fn cells(entry: &JournalEntry) -> [String; COLUMNS] {
         let shown = format!("{} ({} by {})", approval.capability, approval.answer, approval.by);
         match grants.iter().position(|grant| *grant == approval.capability) {
             Some(at) => grants[at] = shown,
-            // Several acts of one call, or allowed and not used.
+            // The call was approved more than once, or did not use the approved capability.
             None if !grants.contains(&shown) => grants.push(shown),
             None => {}
         }

@@ -4,11 +4,11 @@
 //! deleted. Several processes write to the same files:
 //!
 //! - A line is one write to a file in append mode, which keeps lines of different processes apart.
-//! - Before each line, a process compares the file that it has open with the file at the path, and opens that one if they
-//!   differ. So it follows the rotations of other processes.
-//! - One process at a time rotates: it holds a lock on `patchbay.log.lock`, and checks again that the file is full. Without
-//!   the lock, a process writes into the full file and tries again with its next line.
-//! - A line of a process that has not noticed a rotation yet goes to `patchbay.log.1`. It is not lost.
+//! - Before each line, a process checks that the file that it has open is still the file at the path. If not, it opens the new
+//!   file. This is how it follows the rotations of other processes.
+//! - One process at a time rotates: it locks `patchbay.log.lock`, and checks that no other process has just rotated the file. A
+//!   process that does not get the lock writes into the full file and tries again with its next line.
+//! - If a process has not noticed a rotation yet, its line is written to `patchbay.log.1`. It is not lost.
 
 use std::{
     fs::{self, File},
@@ -31,8 +31,8 @@ use crate::CliError;
 /// The default filter, used without `PATCHBAY_LOG`.
 const FILTER: &str = "info";
 
-/// A crate that is never logged, whatever `PATCHBAY_LOG` says: at every level it logs whole messages of MCP clients and servers, with
-/// the arguments and results of calls.
+/// A crate that is never logged, whatever `PATCHBAY_LOG` says: at every level it logs whole messages of MCP clients and servers,
+/// with the arguments and results of calls.
 const UNLOGGED: &str = "rmcp";
 
 /// A file is rotated once it has this many bytes. Each process may exceed it by one line.
@@ -49,7 +49,7 @@ pub(crate) fn start(state: &Path) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Returns a subscriber that writes to `log` what `filter` lets through, without [`UNLOGGED`].
+/// Returns a subscriber that writes to `log` everything that `filter` allows, except messages of [`UNLOGGED`].
 fn subscriber(
     filter: EnvFilter,
     log: impl for<'a> MakeWriter<'a> + Send + Sync + 'static,
@@ -84,9 +84,9 @@ impl RotatingLog {
             return Ok(());
         }
         let lock = File::options().create(true).truncate(false).write(true).open(self.name("lock"))?;
-        // Another process that has the lock is rotating the file.
+        // If another process has the lock, that process is rotating the file.
         if lock.try_lock().is_ok() {
-            // It may have done so just before.
+            // Another process may have rotated it just before.
             if is_at(&self.file, &self.path) {
                 rename_if_there(&self.name("1"), &self.name("2"))?;
                 fs::rename(&self.path, self.name("1"))?;
@@ -139,7 +139,7 @@ fn is_at(file: &File, path: &Path) -> bool {
     }
 }
 
-/// Returns whether a file exists at `path`. On other systems an open file cannot be renamed, so it stays the same.
+/// Returns whether a file exists at `path`. On other systems an open file cannot be renamed, so this is still the same file.
 #[cfg(not(unix))]
 fn is_at(_: &File, path: &Path) -> bool {
     path.exists()

@@ -63,8 +63,8 @@ const FAILED: u8 = 1;
 const DESCRIPTORS: u64 = 4_096;
 
 fn main() -> ExitCode {
-    // Every program in a cage waits for this process to start, so the arguments are not parsed, which takes milliseconds. It
-    // creates namespaces, which fails once a process has other threads.
+    // A program in a cage waits until this process has started, so this skips clap, which takes milliseconds. It also comes before
+    // the runtime, because a process with other threads cannot create namespaces.
     if env::args_os().nth(1).is_some_and(|argument| argument == terminal::CAGE) {
         return patchbay_cage::supervise();
     }
@@ -177,7 +177,7 @@ fn acp(record: bool, runtime: &tokio::runtime::Runtime) -> Result<ExitCode, CliE
     Ok(ExitCode::SUCCESS)
 }
 
-/// Serves clients elsewhere.
+/// Serves sessions over the network, for `patchbay serve`.
 fn serve(open: bool, record: bool, runtime: &tokio::runtime::Runtime) -> Result<ExitCode, CliError> {
     let home = HomeDirs::find()?;
     let settings = config::read(&home.paths.config)?.serve;
@@ -188,7 +188,7 @@ fn serve(open: bool, record: bool, runtime: &tokio::runtime::Runtime) -> Result<
     })
 }
 
-/// Runs the lines of `exec` in a session. Models can run programs if a user types the lines: only then there are `programs`.
+/// Runs the lines of `exec` in a session. `programs` is set only if a user types the lines; models can then run programs.
 fn lines(
     exec: Exec,
     programs: Option<ProgramOptions>,
@@ -205,8 +205,8 @@ fn lines(
     })
 }
 
-/// Ends a command without a session at a signal, with the programs that it has started: they have process groups of their own,
-/// which Ctrl+C in a terminal does not reach.
+/// Lets a signal end a command that has no session, together with the programs that it has started. These have their own process
+/// groups, which Ctrl+C in a terminal does not reach.
 fn end_on_signal() {
     EndSignal::watch(true, Duration::ZERO);
 }
@@ -215,7 +215,7 @@ fn open(home: &HomeDirs) -> Result<Arc<Host>, CliError> {
     open_watched(home, Unobserved, false)
 }
 
-/// Opens the host, with an observer and `--record`, for fronts that create sessions and may have to compile components.
+/// Opens the host for fronts that create sessions. `observer` follows the compilation of components; `record` is `--record`.
 fn open_watched(home: &HomeDirs, observer: impl Observer + 'static, record: bool) -> Result<Arc<Host>, CliError> {
     log::start(&home.paths.state)?;
     let mut config = config::read(&home.paths.config)?;

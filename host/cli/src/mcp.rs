@@ -31,8 +31,8 @@ use crate::{
 /// How long stopped calls may take to end, so that their rows are in the journal before the process exits.
 const SETTLING: Duration = Duration::from_secs(2);
 
-/// Checks that the Agent Plugin in `folder` can be served. If a package with equal files is installed, that one is served, with its
-/// grants. What is left out, and that a package has no grants, goes to standard error, which clients keep in their logs.
+/// Checks that the Agent Plugin in `folder` can be served. If a package with the same files is installed, it is served instead,
+/// with its grants. Skipped skills and missing grants are reported on standard error, which clients keep in their logs.
 pub(crate) fn check_package(home: &HomeDirs, folder: &Path) -> Result<ServedPackage, CliError> {
     let refused = |Problem { code, message }: Problem| {
         CliError::new(code, format!("{} cannot be served. {message}", text::clean_line(&folder.to_string_lossy())))
@@ -66,10 +66,10 @@ pub(crate) fn check_package(home: &HomeDirs, folder: &Path) -> Result<ServedPack
     folder.canonicalize().map(ServedPackage::Folder).map_err(CliError::io(folder))
 }
 
-/// Serves until the client goes away, or until a signal.
+/// Serves until the client disconnects, or until a signal.
 pub(crate) async fn serve(host: Arc<Host>, serve: ServeMcp) -> Result<ExitCode, CliError> {
     let remaining = Arc::downgrade(&host);
-    // Clients start it in any folder, which is not meant for the skills.
+    // Clients start this process in an arbitrary folder, which the package's skills should not see.
     let empty = match (&serve.package, &serve.workspace) {
         (Some(_), None) => Some(tempfile::tempdir().map_err(CliError::io(Path::new("the temporary folder")))?),
         _ => None,

@@ -52,7 +52,7 @@ pub(crate) async fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the name under which a server of a package is allowed. It is written as PACKAGE/SERVER or by that name.
+/// Returns the name under which a server of a package is allowed. `written` is PACKAGE/SERVER, or that name.
 fn allowed_name(servers: &[InstalledServer], written: &str, configured: &[Name]) -> Result<Name, CliError> {
     let named = |server: &&InstalledServer| match written.split_once('/') {
         Some((package, name)) => server.package.as_str() == package && server.name == name,
@@ -107,14 +107,14 @@ fn list_packaged(server: &InstalledServer, json: bool) {
     }
 }
 
-/// Prints the servers of `config.toml`. `is_all` is set if there are no others.
+/// Prints the servers of `config.toml`. `is_all` is set if packages have no servers.
 fn list(servers: &BTreeMap<Name, McpServerConfig>, is_all: bool, json: bool) {
     if servers.is_empty() && is_all && !json {
         say!("No MCP servers are configured. To add one, write a table [mcp.NAME] in config.toml; see docs/mcp.md.");
     }
     for (name, server) in servers {
         let words = server.command.as_ref().map(|command| command.words()).unwrap_or_default();
-        // A query can hold a secret.
+        // A query may contain a secret.
         let url = server.url.as_ref().map(|url| url.split('?').next().unwrap_or_default());
         if json {
             let (env, credential, tools) = (&server.env, &server.credential, &server.tools);
@@ -142,7 +142,7 @@ fn list(servers: &BTreeMap<Name, McpServerConfig>, is_all: bool, json: bool) {
 
 async fn check(host: &Arc<Host>, name: &Name, workspace: &Path, json: bool) -> Result<(), CliError> {
     let Some(checked) = host.check_mcp(name, workspace).await? else {
-        // The caller has found it, so its package was changed.
+        // The caller has just found the server, so its package must have changed since.
         let message = format!("server '{name}' cannot be used. To see why: patchbay plugin verify");
         return Err(CliError::new(Code::Unavailable, message));
     };

@@ -11,12 +11,12 @@ macro_rules! say {
 }
 pub(crate) use say;
 
-/// Writes a line. A closed pipe, such as `head`, is ignored; any other error ends the process.
+/// Writes a line. A closed pipe, as with `| head`, is ignored; any other error ends the process.
 pub(crate) fn line(text: fmt::Arguments<'_>) {
     print_line(text);
 }
 
-/// Like [`line()`]; returns false if the pipe is closed, for output that may be long.
+/// Like [`line()`], but returns false if the pipe is closed, which lets callers end a long output early.
 pub(crate) fn print_line(text: fmt::Arguments<'_>) -> bool {
     match writeln!(io::stdout().lock(), "{text}") {
         Ok(()) => true,

@@ -41,7 +41,7 @@ use crate::{
 
 pub(crate) use packages::installed_servers;
 
-/// The most lines of a log that are printed at once.
+/// Limit of `plugin log --lines`.
 const LOG_LINES: usize = 100_000;
 
 pub(crate) async fn run(command: Plugin) -> Result<ExitCode, CliError> {
@@ -128,15 +128,15 @@ async fn build_one(folder: &Path, options: &BuildOptions) -> Result<ExitCode, Cl
     Ok(code(&report))
 }
 
-/// An unchanged component is not written again, but after this build none of its sources is newer.
+/// Sets the modification time of a component that the build did not write again because it is unchanged.
 fn touch_outdated(folder: &Path, component: &Path) {
     if locate(folder).is_ok_and(|located| located.newer.is_some()) {
-        // Without it, 'plugin call' and 'add' would report that the component may be outdated.
+        // Otherwise, 'plugin call' and 'add' would report that the component may be outdated.
         let _ = File::options().append(true).open(component).and_then(|file| file.set_modified(SystemTime::now()));
     }
 }
 
-/// The most names of files in one line.
+/// How many file names are printed in one line.
 const NAMED: usize = 10;
 
 /// Quotes file names of a skill, and counts those beyond [`NAMED`].
@@ -149,8 +149,8 @@ fn named(names: &[String]) -> String {
     shown.join(", ")
 }
 
-/// Returns an inspector with the limits, the block list and the compiled components of the home, if a home exists. It does not
-/// create one. `keeps_functions` is for a plugin that is built here again and again.
+/// Returns an inspector with the limits, the block list and the compiled components of the home, if a home exists. Does not create
+/// a home. `keeps_functions` makes compiling faster for a plugin that is built here repeatedly.
 fn inspector(keeps_functions: bool) -> Result<Inspector, CliError> {
     let home = HomeDirs::existing();
     let config = match &home {

@@ -1,4 +1,4 @@
-//! `patchbay policy`: explains the decision about a call, and checks a table of such cases. `main` calls it.
+//! `patchbay policy`: explains how a call would be decided, and checks a file of such cases. `main` calls it.
 
 use std::{fs, path::Path, process::ExitCode, sync::Arc};
 
@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::{CliError, FAILED, args::PolicyCommand, out::say};
 
-/// Bytes of a file of cases.
+/// Size limit of a file of cases, in bytes.
 const FILE_BYTES: u64 = 1 << 20;
 
 /// One line of a file of cases.
@@ -49,7 +49,7 @@ fn print(Explanation { subject, verdicts }: &Explanation) {
     }
 }
 
-/// Checks each case of `file`. Prints those that are not as expected.
+/// Checks each case of `file`, and prints the cases with an unexpected decision.
 async fn test(host: &Arc<Host>, file: &Path, workspace: &Path) -> Result<ExitCode, CliError> {
     let size = fs::metadata(file).map_err(CliError::io(file))?.len();
     if size > FILE_BYTES {

@@ -1,5 +1,5 @@
-//! The progress line `Compiling 3 new components…` for fronts that start sessions. It is written to standard error, and only if
-//! that is a terminal: otherwise the output of scripts would depend on the speed of the machine.
+//! The progress line `Compiling 3 new components…` for fronts that start sessions. It is only written if standard error is a
+//! terminal, because the output of scripts must not depend on the speed of the machine.
 
 use std::{
     env,
@@ -16,7 +16,7 @@ use tokio::{runtime::Handle, sync::watch};
 /// Delay before the line appears. Shorter waits stay invisible.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// The way to show progress.
+/// How progress is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
     /// One line that is updated, then erased.
@@ -37,7 +37,7 @@ impl Style {
         }
     }
 
-    /// Returns the style beside plain lines, where nothing is drawn.
+    /// Returns the style for a front that prints plain lines and does not draw.
     pub(crate) fn beside_plain_lines(self) -> Self {
         if self == Self::InPlace { Self::Line } else { self }
     }
@@ -62,7 +62,7 @@ impl ProgressLine {
         }
     }
 
-    /// Stops writing to standard error and returns the text of the line as it changes: the caller draws it.
+    /// Stops writing to standard error, and returns the changing text of the line for the caller to draw.
     pub(crate) fn hand_over(&self) -> watch::Receiver<Option<String>> {
         let mut line = self.line.lock();
         line.end();
@@ -99,7 +99,7 @@ fn text(done: usize, total: usize) -> String {
 struct CountLine<W> {
     out: W,
     style: Style,
-    /// Compiled components and their total; `None` while nothing is compiled.
+    /// The number of compiled components, and the total; `None` while nothing is being compiled.
     count: Option<(usize, usize)>,
     /// The number of the current wait. A timer of an earlier wait has no effect.
     wait: u64,

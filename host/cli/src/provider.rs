@@ -53,7 +53,7 @@ pub(crate) async fn add(host: &Arc<Host>, file: &Path, name: Option<&Name>) -> R
     let (Some(name), Some(provider), []) = (&checked.name, &checked.status, &checked.problems[..]) else {
         let code = if checked.manifest.is_some() { Code::ProviderUnusable } else { Code::InvalidComponent };
         let why = text::clean_line(&checked.problems.join("; "));
-        // A valid adapter without a status: another provider uses the name.
+        // A valid adapter has no status if another provider uses its name.
         let taken = checked.manifest.is_some() && checked.status.is_none();
         let hint =
             if taken { format!(": patchbay provider add {} --name NAME", file.display()) } else { ".".to_owned() };
@@ -137,7 +137,7 @@ async fn allow(host: &Arc<Host>, name: &Name) -> Result<(), CliError> {
         }
         None => say!("Provider '{name}' is allowed already:"),
     }
-    // A pending provider's key is not looked up; after approval the status contains it.
+    // The key of a pending provider was not looked up. After approval, the status reports whether it exists.
     let provider = named(host, name).await.unwrap_or(provider);
     match &provider.origin {
         Some(origin) => say!("  origin    {origin}, and nothing else"),

@@ -1,4 +1,4 @@
-//! `patchbay journal fixture` and `patchbay sessions fixtures`: turn recorded calls into fixtures. `journal` and `sessions` call it.
+//! `patchbay journal fixture` and `patchbay sessions fixtures`: turn recorded calls into fixtures, for `journal` and `sessions`.
 
 use std::{process::ExitCode, sync::Arc};
 
@@ -69,7 +69,7 @@ fn written(options: &FixtureOptions) {
     }
 }
 
-/// Lists the contents of a call's fixture, and writes it.
+/// Lists the contents of a call's fixture, and writes it with `--out`.
 async fn export(host: &Arc<Host>, entry: &JournalEntry, options: &FixtureOptions) -> Result<(), CliError> {
     let row = &entry.row;
     let name = text::clean_line(&format!("{}__{}", row.skill, row.tool));

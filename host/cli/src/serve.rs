@@ -1,4 +1,4 @@
-//! `patchbay serve`: the sessions of this home over the network. `main` calls it.
+//! `patchbay serve`: serves the sessions of this home over the network. `main` calls it.
 
 use std::{path::Path, process::ExitCode, sync::Arc};
 

@@ -54,7 +54,7 @@ pub(crate) async fn find(host: &Host, id: &str) -> Result<SessionId, CliError> {
     one_of(sessions.iter().map(|session| session.id), id, words)
 }
 
-/// Returns the most recent session of `workspace`. A session without any use is skipped, because there is nothing to continue.
+/// Returns the most recent session of `workspace`. Unused sessions are skipped, because there is nothing to continue.
 pub(crate) async fn newest(host: &Host, workspace: &Path) -> Result<SessionId, CliError> {
     let workspace = workspace_path(workspace)?;
     let sessions = host.store().sessions().await?;
@@ -130,7 +130,7 @@ pub(crate) async fn list(host: &Host, arguments: SessionList) -> Result<ExitCode
     Ok(ExitCode::SUCCESS)
 }
 
-/// Groups sessions, the newest first, by workspace. The workspace that was used last is the first.
+/// Groups sessions by workspace. `sessions` are sorted with the newest first, so the most recently used workspace is first.
 fn by_workspace(sessions: Vec<SessionSummary>) -> Vec<(String, Vec<SessionSummary>)> {
     let mut places = BTreeMap::new();
     let mut groups: Vec<(String, Vec<SessionSummary>)> = Vec::new();
@@ -182,7 +182,7 @@ async fn object(host: &Host, session: &SessionSummary) -> Result<serde_json::Val
     }))
 }
 
-/// Formats an elapsed time in seconds for a reader.
+/// Formats an elapsed time in seconds with a readable unit.
 fn age(seconds: i64) -> String {
     const MINUTE: i64 = 60;
     const HOUR: i64 = 60 * MINUTE;

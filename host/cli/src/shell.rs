@@ -22,7 +22,7 @@ pub(crate) fn completions(shell: Shell) -> Result<ExitCode, CliError> {
 
 /// Prints one manual page with the pages of all subcommands.
 pub(crate) fn man() -> Result<ExitCode, CliError> {
-    // Each section would repeat the option --help; one is enough.
+    // Otherwise, each section would repeat the option --help.
     let subcommand = |command: Command| command.disable_help_flag(true).subcommand_value_name("COMMAND");
     let mut command = visible(Arguments::command(), subcommand).subcommand_value_name("COMMAND");
     command.build();
@@ -66,7 +66,7 @@ fn render(command: &Command, page: &mut Vec<u8>) -> io::Result<()> {
     man.render_version_section(page)
 }
 
-/// Writes the section of a subcommand, then the sections of its subcommands. `parent` is the command before it.
+/// Writes the section of a subcommand, then the sections of its subcommands. `parent` is the full name of its parent.
 fn render_subcommand(parent: &str, command: &Command, page: &mut Vec<u8>) -> io::Result<()> {
     let name = format!("{parent} {}", command.get_name());
     writeln!(page, ".SS {name}")?;
@@ -81,7 +81,7 @@ fn render_subcommand(parent: &str, command: &Command, page: &mut Vec<u8>) -> io:
         if !first {
             writeln!(page, ".PP")?;
         }
-        // A subcommand has one heading, so headings inside it are left out; the page defines the apostrophe once.
+        // Inner headings are left out, and so are the lines that define the apostrophe, which the page already has.
         let is_kept = |line: &&str| ![".SH", ".ie ", ".el "].iter().any(|request| line.starts_with(request));
         for line in String::from_utf8_lossy(&text).lines().filter(is_kept) {
             writeln!(page, "{line}")?;

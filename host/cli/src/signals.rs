@@ -36,12 +36,12 @@ pub(crate) struct EndSignal {
 }
 
 impl EndSignal {
-    /// Waits for a signal on a thread of its own, which ends the process at the next signal, or if it still lives `grace` after
-    /// the first one: the runtime may be blocked by a terminal that does not read. SIGINT is a signal if `on_interrupt` is set. A
-    /// signal that was ignored when the process started stays ignored.
+    /// Starts a thread that waits for a signal. The thread ends the process at a second signal, or if the process still runs
+    /// `grace` after the first one, because a terminal that does not read may block the runtime. SIGINT only counts if
+    /// `on_interrupt` is set. A signal that was ignored when the process started stays ignored.
     pub(crate) fn watch(on_interrupt: bool, grace: Duration) -> Self {
         let ended = Self::default();
-        // Without a handler, a signal ends the process at once.
+        // Without a handler, a signal ends the process immediately.
         let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return ended };
         let interrupt = on_interrupt.then(SignalKind::interrupt);
         let kinds = interrupt.into_iter().chain([SignalKind::terminate(), SignalKind::hangup()]);
@@ -70,14 +70,14 @@ impl EndSignal {
     }
 }
 
-/// Ends the process at once. The modes of the terminal are restored, and programs that were started are killed.
+/// Restores the modes of the terminal, kills the programs that were started, and ends the process.
 pub(crate) fn end(code: u8) -> ! {
     patchbay_repl::restore_modes();
     patchbay_egress::kill_process_groups();
     std::process::exit(code.into())
 }
 
-/// Cancels `stopped` at the first SIGINT, SIGTERM or SIGHUP. Clients over standard input and output send SIGTERM. Without
+/// Cancels `stopped` at the first SIGINT, SIGTERM or SIGHUP. A client that started this process ends it with SIGTERM. Without
 /// `on_hangup`, a SIGHUP that was ignored when the process started stays ignored.
 ///
 /// # Panics
@@ -91,7 +91,7 @@ pub(crate) fn cancel_on_signal(stopped: CancellationToken, on_hangup: bool) {
     });
 }
 
-/// Handles signals. One that cannot be handled ends the process at once.
+/// Installs handlers for signals. A signal whose handler cannot be installed ends the process.
 fn listen(kinds: impl Iterator<Item = SignalKind>) -> Vec<(SignalKind, Signal)> {
     kinds.filter_map(|kind| Some((kind, signal(kind).ok()?))).collect()
 }
@@ -110,16 +110,16 @@ fn exit_code(kind: SignalKind) -> u8 {
     u8::try_from(128 + kind.as_raw_value()).unwrap_or(FAILED)
 }
 
-/// Returns whether a signal was ignored when the process started, as SIGHUP by `nohup`, or SIGINT by a script that starts a
-/// program in the background. If neither `/proc` nor a child shows it, SIGHUP counts as ignored. Must be called before the signal
-/// is handled.
+/// Returns whether a signal was ignored when the process started. For example, `nohup` ignores SIGHUP, and a script ignores SIGINT
+/// for a program that it starts in the background. If neither `/proc` nor a child shows it, SIGHUP counts as ignored. Must be
+/// called before the signal is handled.
 fn is_ignored(kind: SignalKind) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     ignored_in(&status, kind).or_else(|| ignored_by_child(kind)).unwrap_or(kind == SignalKind::hangup())
 }
 
-/// Returns whether a child that sends itself the signal survives it: children inherit which signals are ignored. For systems
-/// without `/proc`, such as macOS.
+/// Returns whether a child that sends itself the signal survives it, because children inherit which signals are ignored. For
+/// systems without `/proc`, such as macOS.
 fn ignored_by_child(kind: SignalKind) -> Option<bool> {
     let mut shell = Command::new("/bin/sh");
     shell.args(["-c", &format!("kill -{} $$", kind.as_raw_value())]).env_clear();

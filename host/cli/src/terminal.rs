@@ -17,7 +17,7 @@ use crate::{
     signals::{EndSignal, GRACE, SETTLING},
 };
 
-/// Returns the settings of the terminal. `plain` is the option of that name.
+/// Returns the settings of the terminal. `plain` is the option `--plain`.
 pub(crate) fn settings(home: &HomeDirs, plain: bool) -> Result<TerminalSettings, CliError> {
     let settings = config::read(&home.paths.config)?.terminal;
     Ok(TerminalSettings { plain: plain || settings.plain, ..settings })
@@ -26,7 +26,7 @@ pub(crate) fn settings(home: &HomeDirs, plain: bool) -> Result<TerminalSettings,
 /// Returns the settings for programs that models or the user start.
 ///
 /// # Errors
-/// If a folder of `[terminal.cage]` is one that programs must not get.
+/// If `[terminal.cage]` names a folder that programs must not get access to.
 pub(crate) fn programs(home: &HomeDirs, settings: &TerminalSettings) -> Result<ProgramOptions, CliError> {
     let Paths { config, data, cache, state } = &home.paths;
     let own = [config, data, cache, state].map(Clone::clone);
@@ -45,12 +45,12 @@ pub(crate) fn programs(home: &HomeDirs, settings: &TerminalSettings) -> Result<P
 /// The argument that makes this binary the child that runs a program. It is not part of the command line that users see.
 pub(crate) const CAGE: &str = "cage";
 
-/// Returns how the host starts this binary as the child that runs a program.
+/// Returns the command with which the host starts this binary as the child that runs a program.
 pub(crate) fn cage_program() -> Result<CageProgram, CliError> {
     Ok(CageProgram { program: own_program()?, arguments: vec![CAGE.to_owned()] })
 }
 
-/// The terminal front and its surroundings.
+/// The terminal front and everything that it needs.
 pub(crate) struct TerminalFront<'a> {
     pub(crate) runtime: &'a tokio::runtime::Runtime,
     pub(crate) home: &'a HomeDirs,
@@ -70,7 +70,7 @@ impl TerminalFront<'_> {
         mut first: Option<String>,
     ) -> Result<ExitCode, CliError> {
         let history = self.home.paths.state.join("history");
-        // The front handles the signals itself: SIGINT is Ctrl+C, the others leave.
+        // The front handles the signals itself: SIGINT counts as Ctrl+C, and the others end the front.
         let signal = EndSignal::watch(false, GRACE);
         let programs = programs(self.home, &self.settings)?;
         let mut notice = None;
@@ -89,7 +89,7 @@ impl TerminalFront<'_> {
                 FrontEnd::Left => return Ok(ExitCode::SUCCESS),
                 // `EndSignal` receives the signal as well, but perhaps later. A terminal can be closed without a signal.
                 FrontEnd::Signalled => {
-                    // The timer needs the runtime from the start.
+                    // `timeout` must be called within the runtime.
                     let received = self.runtime.block_on(async { timeout(SETTLING, signal.received()).await });
                     return Ok(received.map_or(ExitCode::SUCCESS, ExitCode::from));
                 }

@@ -1,4 +1,4 @@
-//! The way of a question from the session to a front. The session has the [`QuestionSender`]; the fronts of this crate receive
+//! Carries questions from the session to a front. The session has the [`QuestionSender`]; the fronts of this crate receive
 //! [`ApproverMessage`]s.
 
 use futures_util::future::BoxFuture;
@@ -6,7 +6,7 @@ use patchbay_core::AgentId;
 use patchbay_session::{Approval, Approver, PersonAnswer, Question};
 use tokio::sync::{mpsc, oneshot};
 
-/// Messages on their way to the front: the host opens at most 4 questions of a session at once, and each may end with a grant.
+/// How many messages may wait for the front. A session has at most 4 open questions, and each may end with a grant.
 const WAITING: usize = 16;
 
 /// Passes questions to the front.
@@ -15,7 +15,7 @@ pub(crate) struct QuestionSender(mpsc::Sender<ApproverMessage>);
 /// A message from the host to the user.
 pub(crate) enum ApproverMessage {
     Question(Box<PendingQuestion>),
-    /// A line for the transcript: whether the grant of the answer `always` was stored.
+    /// A line for the transcript that reports whether the grant for the answer `always` was stored.
     Stored(String),
 }
 
@@ -43,7 +43,7 @@ impl PendingQuestion {
     }
 }
 
-/// Returns the two ends of the way of questions.
+/// Returns the two ends of the channel for questions.
 pub(crate) fn channel() -> (QuestionSender, mpsc::Receiver<ApproverMessage>) {
     let (sender, receiver) = mpsc::channel(WAITING);
     (QuestionSender(sender), receiver)

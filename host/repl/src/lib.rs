@@ -1,5 +1,5 @@
-//! The terminal front: an interactive terminal with a composer below the conversation. It has no logic of its own; the session
-//! parses and runs each line. The binary calls [`run`].
+//! The terminal front: an interactive terminal with a composer below the conversation. The session parses and runs each line,
+//! except for the terminal's own commands. The binary calls [`run`].
 
 mod approver;
 mod line_questions;
@@ -38,9 +38,10 @@ pub struct Options<'a> {
     pub version: &'a str,
     /// The settings of the terminal's display.
     pub settings: TerminalSettings,
-    /// Called when the terminal is taken over: returns the progress of compilation, which nothing else may print from then on.
+    /// Called when the front takes over the terminal. Returns the progress of compilation, which only the front may print from
+    /// then on.
     pub compiling: &'a dyn Fn() -> watch::Receiver<Option<String>>,
-    /// How programs run that models or the user start.
+    /// How programs are run that models or the user start.
     pub programs: ProgramOptions,
     /// A line that runs first, as if it was typed.
     pub first: Option<String>,
@@ -48,7 +49,7 @@ pub struct Options<'a> {
     pub notice: Option<String>,
 }
 
-/// Returns whether [`run`] draws: not without a terminal that can be drawn on, and not if plain lines are set.
+/// Returns whether [`run`] draws. It needs a terminal that can be drawn on, and must not draw if plain lines are set.
 pub fn draws(settings: &TerminalSettings) -> bool {
     let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
     !settings.plain && !dumb && std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
@@ -68,9 +69,9 @@ pub enum FrontEnd {
 /// The session in which the user continues.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NextSession {
-    /// A new one in the same workspace.
+    /// A new session in the same workspace.
     New,
-    /// A stored one: its id, or a unique prefix of it.
+    /// A stored session: its id, or a unique prefix of it.
     Resume(String),
 }
 
@@ -91,7 +92,7 @@ struct Welcome {
     exchange: Option<LastExchange>,
 }
 
-/// The first start explains how to find everything else; a terminal without a history file was never started before.
+/// Returns the first lines. With `is_first`, which means that there is no history file yet, they include a short introduction.
 async fn greeting(session: &Session, version: &str, is_first: bool) -> Result<Welcome, ReplError> {
     let skills = session.snapshot().skills().len();
     let mut lines = vec![format!("Patchbay {version} - session {}, {skills} skills", session.id().short())];
@@ -106,7 +107,7 @@ async fn greeting(session: &Session, version: &str, is_first: bool) -> Result<We
     Ok(Welcome { lines, exchange })
 }
 
-/// Subscribes to the events that follow.
+/// Subscribes to all events from now on.
 fn events_from_here(session: &Session) -> Subscription {
     session.subscribe(session.last_seq() + 1)
 }

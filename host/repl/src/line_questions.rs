@@ -1,5 +1,5 @@
-//! Questions of the host in plain lines, for terminals without drawing and for screen readers: a question is printed, and a line with
-//! one of its answers answers it.
+//! The host's questions as plain lines, for terminals that cannot draw and for screen readers. A question is printed, and the user
+//! types a line to answer it.
 
 use std::{
     collections::VecDeque,
@@ -16,23 +16,23 @@ use crate::{
     question_text,
 };
 
-/// Lines of the difference of a file that are printed at once.
+/// How many lines of a file's diff are printed with a question.
 const DIFF_LINES: usize = 40;
 
-/// A line that comes sooner after a question was shown was typed before the user could have read it.
+/// A line that arrives within this time after a question was shown does not answer it: the user cannot have read the question yet.
 const DEAF: Duration = Duration::from_millis(400);
 
 /// The questions of a session that wait for a line.
 pub struct LineQuestions {
     asked: mpsc::Receiver<ApproverMessage>,
-    /// Only the first question is shown; each other one is shown when it becomes the first.
+    /// Only the first question is shown. Each other question is shown when it becomes the first.
     waiting: VecDeque<PendingQuestion>,
-    /// When the first one was shown.
+    /// When the first question was shown.
     shown: Instant,
 }
 
 impl LineQuestions {
-    /// Makes the caller answer the questions of `session`.
+    /// Directs the questions of `session` to the caller.
     pub fn of(session: &Session) -> Self {
         let (sender, asked) = channel();
         session.set_approver(Arc::new(sender));
@@ -48,7 +48,7 @@ impl LineQuestions {
         !self.waiting.is_empty()
     }
 
-    /// Waits for something to print: a question, that a question is withdrawn, or whether a grant was stored. Cancel-safe.
+    /// Waits for something to print: a question, a question's withdrawal, or the result of storing a grant. Cancel-safe.
     pub async fn next(&mut self) -> String {
         let first = self.waiting.front_mut();
         let withdrawn = async {
@@ -76,8 +76,8 @@ impl LineQuestions {
         }
     }
 
-    /// Handles a line typed at this time: an answer is a whole line, and a reason follows its `n`. Returns the text to
-    /// print, or `None` if the line does not answer the question shown.
+    /// Handles a line that was typed at the time `at`. The line must be one of the answers; a reason may follow `n`. Returns
+    /// the text to print, or `None` if the line does not answer the question shown.
     pub fn typed(&mut self, line: &str, at: Instant) -> Option<String> {
         let line = line.trim();
         let first = self.waiting.front().filter(|first| !first.answer.is_closed())?;
@@ -98,13 +98,13 @@ impl LineQuestions {
         Some(decided.into_iter().chain(self.show_next()).collect::<Vec<_>>().join("\n"))
     }
 
-    /// Removes questions whose calls have ended, and shows the first one that is left.
+    /// Removes questions whose calls have ended, and shows the first remaining question.
     fn show_next(&mut self) -> Option<String> {
         self.waiting.retain(|pending| !pending.answer.is_closed());
         self.show_first()
     }
 
-    /// Returns the text of the first question, which is answered from now on.
+    /// Returns the text of the first question. From now on, lines answer this question.
     fn show_first(&mut self) -> Option<String> {
         self.shown = Instant::now();
         let PendingQuestion { question, .. } = self.waiting.front()?;
@@ -167,7 +167,7 @@ mod tests {
         assert!(!questions.is_open());
     }
 
-    /// The user has not read the next question: no line answers it before it is shown.
+    /// No line answers the next question before it is shown, because the user has not read it.
     #[tokio::test]
     async fn line_never_answers_a_question_behind_a_withdrawn_one() {
         let (sender, asked) = channel();

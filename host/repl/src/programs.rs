@@ -1,5 +1,5 @@
-//! Programs that run for this terminal: a model's run in a cage after a question, and the user's own follow a `!`. The
-//! tools are in `tools`; the loop in `terminal` shows programs that the user has started.
+//! Programs that run for this terminal. A model's programs run in a cage, after a question to the user. Commands that the user
+//! types after a `!` run without a cage. The tools are in `tools`; the loop in `terminal` shows the user's commands.
 
 mod given;
 mod tools;
@@ -24,11 +24,11 @@ use tempfile::TempDir;
 
 use self::watched::WatchedProgram;
 
-/// Programs that may run in the background at once.
+/// How many programs may run in the background at the same time.
 const BACKGROUND: usize = 8;
 /// Bytes of a program's output that a model or the conversation receives.
 const OUTPUT: usize = 64 << 10;
-/// How long leaving waits for programs to end.
+/// How long leaving the session waits for programs to end.
 const SETTLING: Duration = Duration::from_secs(2);
 /// What programs print when the cage has refused something.
 const REFUSALS: &[&str] = &[
@@ -46,16 +46,16 @@ const REFUSALS: &[&str] = &[
     "name resolution",
 ];
 
-/// How programs run. The binary makes it from `[terminal]` of `config.toml`.
+/// How programs are run. The binary builds this from `[terminal]` of `config.toml`.
 #[derive(Clone, Debug)]
 pub struct ProgramOptions {
     /// The child that runs each program.
     pub child: CageProgram,
-    /// What programs in the cage may use.
+    /// The folders that programs in the cage may use.
     pub folders: CageFolders,
     /// Names of environment variables that programs in the cage receive besides the usual ones.
     pub environment: Vec<String>,
-    /// Whether models have the tools.
+    /// Whether models are offered the tools.
     pub are_offered: bool,
 }
 
@@ -66,7 +66,7 @@ pub struct Programs {
     cages: Arc<Cages>,
     session: Weak<Session>,
     workspace: PathBuf,
-    /// The best fence that this machine has built.
+    /// The best support for a fence that a probe has found.
     support: Mutex<Support>,
     /// The folder for temporary files of programs in the cage.
     temp: OnceLock<TempDir>,
@@ -103,8 +103,8 @@ impl Programs {
         programs
     }
 
-    /// Probes which parts of the fence this machine supports. One that is not whole is tried twice, and again for the next question,
-    /// because the machine may have been short of something for a moment.
+    /// Probes which parts of the fence this machine supports. If parts are missing, probes again now and for the next question,
+    /// because the machine may have lacked resources for a moment.
     async fn probe(&self) -> Support {
         for _ in 0..2 {
             if self.support().is_whole() {
@@ -117,17 +117,17 @@ impl Programs {
         self.support()
     }
 
-    /// Returns the result of the last probe.
+    /// Returns the best result of the probes so far.
     fn support(&self) -> Support {
         *self.support.lock()
     }
 
-    /// Returns why a yes can be for one call only; `None` if it can be for more.
+    /// Returns why a yes can cover only one call; `None` if it can cover more.
     fn why_only_once(&self) -> Option<String> {
         self.options.folders.why_workspace_is_special(&self.workspace)
     }
 
-    /// Returns the terms of a call of `command`, with the paths as they are now.
+    /// Returns the terms of a call of `command`, with its paths as they resolve now.
     async fn terms(&self, command: &TerminalCommand) -> CallTerms {
         let only_once = command.widens() || self.why_only_once().is_some();
         let mut terms = CallTerms { only_once, only_this_input: true, ..CallTerms::default() };
@@ -136,7 +136,7 @@ impl Programs {
             return terms;
         }
         let support = self.probe().await;
-        // While the user reads the question.
+        // Start the next process while the user reads the question.
         self.prepare();
         terms.notes = self.notes(command, support, &terms);
         terms
@@ -178,7 +178,7 @@ impl Programs {
         temp.path().canonicalize()
     }
 
-    /// Returns the order for a program of a model.
+    /// Returns the order that starts a model's program.
     fn order(&self, command: &TerminalCommand, terms: &CallTerms) -> Result<Order, OutsideError> {
         let cannot = |error: io::Error| {
             OutsideError::Unavailable(format!(
@@ -212,7 +212,7 @@ impl Programs {
         fence
     }
 
-    /// Starts a program of a model, and looks at the protected files first.
+    /// Starts a model's program, after looking at the protected files.
     async fn start(
         self: &Arc<Self>,
         command: &TerminalCommand,
@@ -227,7 +227,7 @@ impl Programs {
         Ok(WatchedProgram::new(Arc::clone(self), session, running, before))
     }
 
-    /// Starts what the user typed behind `!`: a shell command that may do what the user may.
+    /// Starts the shell command that the user typed after `!`. It has all rights of the user.
     pub(crate) fn start_own(&self, line: &str) -> io::Result<RunningProgram> {
         let variables = std::env::vars_os();
         let variables =
@@ -242,7 +242,7 @@ impl Programs {
         self.cages.start(&order)
     }
 
-    /// Starts a process for the next program, unless there is one that waits: a program may follow soon.
+    /// Starts a process in advance for the next program, unless one is already waiting.
     pub(crate) fn prepare(&self) {
         self.cages.prepare();
     }
@@ -272,7 +272,7 @@ impl Programs {
         Some(said)
     }
 
-    /// Keeps a program that goes on in the background, and returns its id.
+    /// Keeps a program that continues in the background, and returns its id.
     fn keep(&self, line: String, watched: WatchedProgram) -> Result<u32, OutsideError> {
         let mut background = self.background.lock();
         let running_now = background.programs.values().filter(|program| program.running.end().is_none()).count();
@@ -280,7 +280,7 @@ impl Programs {
             let message = format!("{BACKGROUND} programs run in the background; stop one with terminal__stop");
             return Err(OutsideError::Unavailable(message));
         }
-        // Programs that have ended give way, the oldest first.
+        // Programs that have ended are removed, the oldest first.
         while background.programs.len() >= 2 * BACKGROUND {
             let ended = background.programs.iter().find(|(_, program)| program.running.end().is_some());
             let Some(id) = ended.map(|(id, _)| *id) else { break };
@@ -294,14 +294,14 @@ impl Programs {
         Ok(id)
     }
 
-    /// Waits until the programs of models have ended with the session, and what they have changed is found. Does not wait if no model has
-    /// asked for one.
+    /// Closes the session, and waits until the models' programs have ended and their changes to protected files are known. Does not
+    /// wait if no model has requested a program.
     pub async fn settle(&self) {
         self.cages.close();
         if self.temp.get().is_some()
             && let Some(session) = self.session.upgrade()
         {
-            // Later than that the end of the process kills them.
+            // After that, the end of the process kills them.
             let _ = tokio::time::timeout(SETTLING, session.close()).await;
         }
     }
@@ -314,7 +314,7 @@ impl Programs {
     /// Runs `/ps ARGUMENT` and returns the text to print.
     ///
     /// # Errors
-    /// If there is no such program, or the argument is neither empty, `N` nor `stop N`; a text for the user.
+    /// A message for the user, if there is no such program, or the argument is neither empty, `N` nor `stop N`.
     pub fn list(&self, argument: &str) -> Result<String, String> {
         let words: Vec<&str> = argument.split_whitespace().collect();
         match words[..] {
@@ -355,7 +355,7 @@ impl std::fmt::Display for BackgroundProgram {
     }
 }
 
-/// Returns the fence that has more.
+/// Returns the fence with more parts.
 fn better(one: Support, other: Support) -> Support {
     let parts = |support: Support| (support.landlock, support.seccomp, support.isolation);
     if parts(other) > parts(one) { other } else { one }
@@ -381,5 +381,5 @@ pub(crate) fn shown_output(running: &RunningProgram) -> String {
     }
 }
 
-/// How often the output of a running program is reported at most.
+/// Shortest interval between two reports of a running program's output.
 const REPORTS: Duration = Duration::from_millis(200);

@@ -1,4 +1,4 @@
-//! The texts of a question that the fronts of this crate share.
+//! Texts of questions, shared by the fronts of this crate.
 
 use patchbay_core::text;
 use patchbay_session::{Approval, CalledTool, Question, QuestionSubject, SkillCapability};
@@ -26,7 +26,7 @@ pub(crate) fn details(question: &Question, has_several_agents: bool) -> Vec<Stri
     details
 }
 
-/// Returns all of a question: a line for its title and for each detail.
+/// Returns the whole question: a line for its title and for each detail.
 pub(crate) fn whole(question: &Question) -> String {
     let title = text::clean_line(&question.subject.title());
     let diff = question.subject.diff().map(ToString::to_string);
@@ -43,7 +43,7 @@ pub(crate) fn whole(question: &Question) -> String {
     std::iter::once(title).chain(diff).chain(details).collect::<Vec<_>>().join("\n")
 }
 
-/// Returns how an answer is offered; `None` for one that the terminal does not offer.
+/// Returns the key and the label of an answer; `None` for an answer that the terminal does not offer.
 pub(crate) fn key_of(question: &Question, answer: Approval) -> Option<String> {
     // If the skill requests several hosts, a lasting answer applies only to the host in question.
     let (part, wide) = match &question.subject {
@@ -72,8 +72,8 @@ pub(crate) fn key_of(question: &Question, answer: Approval) -> Option<String> {
     }
 }
 
-/// Returns the line that describes the decision of an answer; `None` for `always`, whose line is
-/// printed when the grant is stored.
+/// Returns the line that reports the user's decision; `None` for `always`, whose line is printed
+/// when the grant is stored.
 pub(crate) fn decided(question: &Question, answer: Approval) -> Option<String> {
     let decided = question.subject.decided(answer);
     match answer {
@@ -88,7 +88,7 @@ pub(crate) fn decided(question: &Question, answer: Approval) -> Option<String> {
     }
 }
 
-/// Returns the answer that a key means.
+/// Returns the answer that belongs to a key.
 pub(crate) fn answer_of(key: char) -> Option<Approval> {
     match key {
         '1' => Some(Approval::Once),

@@ -9,7 +9,7 @@ use serde::Deserialize;
 #[serde(default, deny_unknown_fields)]
 pub struct TerminalSettings {
     /// How the prose of answers is wrapped: `words` wraps between words, at the width that the window has when the text is printed;
-    /// `terminal` leaves it to the terminal, which wraps it again when the window is resized. Code is never wrapped.
+    /// `terminal` leaves wrapping to the terminal, which also rewraps the text when the window is resized. Code is never wrapped.
     pub wrap: ProseWrap,
     /// Whether to use colours: `auto` uses them unless `NO_COLOR` is set. Bold and faint text are always used.
     pub colour: ColourUse,

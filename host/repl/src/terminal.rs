@@ -1,5 +1,5 @@
-//! The interactive front: one loop over keys, events, outcomes and questions. The composer lives while anything runs, and
-//! finished lines are printed once, above the live area. `lib` starts it when both ends are a terminal.
+//! The interactive front: one loop over keys, events, outcomes and questions. The composer stays usable while anything runs,
+//! and finished lines are printed once, above the live area. `lib` starts it when both ends are a terminal.
 
 mod activity;
 mod agent_text;
@@ -82,7 +82,7 @@ use suspend::{AfterAway, Away, Edited};
 use transcript::Transcript;
 use window::FrontWindow;
 
-/// Events that are handled before the next frame.
+/// How many events are handled before the next frame.
 const BURST: usize = 512;
 
 /// Runs the front until the user leaves. `greeting` is printed first.
@@ -161,9 +161,9 @@ async fn run_until_left(front: &mut Front, first: Option<String>) -> Result<Fron
     Ok(end)
 }
 
-/// Returns the keys and the other events of the terminal. The stream is only polled after its own thread has read something:
-/// each poll before that waits for the lock of this thread and yields the processor several times, which on a busy machine
-/// delays each piece of an answer by up to 100 ms.
+/// Returns the keys and the other events of the terminal. `SelectAll` only polls the stream after the stream's own thread has
+/// read something. Any earlier poll would wait for that thread's lock and yield the processor several times, which on a busy
+/// machine delays each piece of an answer by up to 100 ms.
 ///
 /// A terminal that was just closed is an error; the stream alone would panic.
 fn key_events() -> io::Result<SelectAll<EventStream>> {
@@ -240,7 +240,7 @@ impl Front {
         }
     }
 
-    /// Handles keys that were typed before raw mode was on. Behind a line with files, which are read first, the others wait.
+    /// Handles keys that were typed before raw mode was on. Keys after a line with files wait until the files have been read.
     fn type_ahead(&mut self, typed: &mut VecDeque<KeyEvent>) {
         while self.input.attaching.is_none()
             && let Some(key) = typed.pop_front()
@@ -318,7 +318,7 @@ impl Front {
                 self.activity.queue = self.session.queue();
                 self.activity.send_what_is_held(&self.session);
             }
-            // Lines of a resumed session have no future here.
+            // For lines of a resumed session, there is no future in `running`.
             EventKind::LineEnded { line, outcome } => {
                 let took = self.activity.busy.end(*line, now);
                 if let Some(submitted) = self.activity.submitted.get_mut(line) {
@@ -327,7 +327,7 @@ impl Front {
                 if in_view && !self.conversation.was_told(event.agent, outcome) {
                     self.window.ring_if_long(took);
                 }
-                // All of an answer is printed; other outcomes are printed by `ended`.
+                // An answer has been printed completely by now; `ended` prints other outcomes.
                 let submitted = self.activity.submitted.get(line);
                 if in_view && submitted.is_none_or(|line| outcome.code == Code::Answered && !line.has_joined) {
                     self.end_output(outcome);
@@ -346,7 +346,7 @@ impl Front {
     /// Shows the outcome of a line, after its events.
     async fn ended(&mut self, id: LineId, outcome: &Outcome) -> Result<(), ReplError> {
         self.drain(usize::MAX).await?;
-        // The event may have been lost.
+        // The `LineEnded` event may have been lost.
         let took = self.activity.busy.end(id, Instant::now());
         self.activity.queue = self.session.queue();
         let Some(line) = self.activity.submitted.remove(&id) else { return Ok(()) };
@@ -357,7 +357,7 @@ impl Front {
         }
         self.window.change_now();
         self.conversation.is_outdated = true;
-        // It was stopped while it waited for another command.
+        // The line was stopped while it waited for another command.
         if let Some(text) = self.activity.take_unshown(id) {
             self.conversation.transcript.entered(&text);
         }
@@ -377,7 +377,7 @@ impl Front {
         for line in self.activity.begin_lines_behind(id, self.session.view()) {
             self.conversation.transcript.entered(&line);
         }
-        // The command may have changed what commands there are.
+        // The command may have changed which commands exist.
         self.input.command_help = CommandHelp::default();
         self.join_if_due().await?;
         self.update_status().await
@@ -390,7 +390,7 @@ impl Front {
         }
     }
 
-    /// Runs the text of the composer, or puts it into the queue.
+    /// Runs a line from the composer, or puts it into the queue.
     fn submit(&mut self, input: impl Into<LineInput>) {
         let mut input = input.into();
         let line = input.text.clone();
@@ -454,7 +454,7 @@ impl Front {
             false => TitleMark::Busy,
         };
         self.window.draw(&finished, &mark, view, title, now)?;
-        // Measured after the write, which may take long.
+        // Measured after the write, which may take a while.
         self.conversation.questions.drawn(Instant::now());
         Ok(())
     }
@@ -465,7 +465,7 @@ impl Front {
         Ok(self.window.clear(&finished, &mark)?)
     }
 
-    /// Hands the terminal over, and returns from another program or from being suspended.
+    /// Hands the terminal to the editor or the shell, and takes it back afterwards.
     async fn come_back(&mut self, away: Away, signals: &mut Signals) -> AfterAway {
         match away {
             Away::Suspended => suspend::suspend(),

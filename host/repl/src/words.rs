@@ -21,12 +21,12 @@ pub fn failure(code: Code, message: &str, max: usize) -> String {
     }
 }
 
-/// Says how many agents were stopped.
+/// Returns the line that reports how many agents were stopped.
 pub(crate) fn stopped(agents: usize) -> String {
     format!("Stopped {}.", counted(agents))
 }
 
-/// Asks whether to leave while agents work.
+/// Returns the hint before leaving while agents work.
 pub(crate) fn leaving(working: usize) -> String {
     let (are, them) = if working == 1 { ("is", "it") } else { ("are", "them") };
     format!("{} {are} working. Ctrl+D again stops {them} and leaves.", counted(working))

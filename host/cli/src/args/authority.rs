@@ -106,8 +106,8 @@ pub(crate) enum PolicyCommand {
 
 #[derive(Subcommand)]
 pub(crate) enum TrustCommand {
-    /// Let a workspace's skills and personas replace yours, and MCP servers with in_workspace start in it; with --write, only let
-    /// skills write there
+    /// Let a workspace's skills and personas replace yours, and let MCP servers with in_workspace start in it; with --write, only
+    /// let skills write there
     Add {
         /// The workspace to trust
         #[arg(value_name = "DIR", default_value = ".")]

@@ -1,4 +1,4 @@
-//! `patchbay exec`.
+//! The arguments of `patchbay exec`.
 
 use std::path::{Path, PathBuf};
 
@@ -13,8 +13,8 @@ pub(crate) struct Exec {
     /// Print one JSON object per line: the session, then events, each with its agent, and a result after each line
     #[arg(long)]
     pub(crate) json: bool,
-    /// Attach an image, a PDF or a text file to the first line, a message or a command that accepts files; '-' attaches text from standard input; can be
-    /// repeated
+    /// Attach an image, a PDF or a text file to the first line, a message or a command that accepts files; '-' attaches text from
+    /// standard input; can be repeated
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) attach: Vec<PathBuf>,
     /// Do not attach piped text to the first line
@@ -32,14 +32,14 @@ pub(crate) struct Exec {
     /// Whether a user types the lines at a prompt.
     #[arg(skip)]
     pub(crate) typed: bool,
-    /// A line that runs before those that a user types.
+    /// A line that runs before the lines that a user types.
     #[arg(skip)]
     pub(crate) first: Option<String>,
 }
 
 impl Exec {
-    /// Returns the arguments for `patchbay` without a command where nothing is drawn. It runs the line `first`, then those of standard
-    /// input, and continues after errors. If no user types (`typed`), `first` is the only line, as with `exec`.
+    /// Returns the arguments for `patchbay` without a subcommand, when nothing is drawn. They run the line `first`, then lines from
+    /// standard input, and continue after errors. If no user types (`typed` is false) and `first` is given, it is the only line.
     pub(crate) fn standard_input(session: SessionArguments, first: Option<String>, typed: bool) -> Self {
         let (first, lines) = match first {
             Some(first) if !typed => (None, vec![first]),
@@ -50,7 +50,7 @@ impl Exec {
         Self { session, json: false, attach, no_stdin, keep_going: true, timeout: None, lines, typed, first }
     }
 
-    /// Ends the process, as clap does, if `--attach -` cannot work.
+    /// Exits with a usage error, as clap does, if `--attach -` cannot work.
     pub(crate) fn check(&self) {
         if let Err(wrong) = self.check_standard_input() {
             Arguments::command().error(ErrorKind::ArgumentConflict, wrong).exit();
@@ -69,7 +69,7 @@ impl Exec {
         }
     }
 
-    /// Returns whether piped text is attached to the first line: the line is a message, and standard input has no other use.
+    /// Returns whether piped text may be attached to the first line: the line must be a message, and standard input not in use.
     pub(crate) fn may_have_piped_text(&self) -> bool {
         let first = self.lines.iter().find(|line| !line.trim().is_empty());
         let is_used = self.no_stdin || self.attach.iter().any(|file| is_standard_input(file));

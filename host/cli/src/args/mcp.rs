@@ -11,7 +11,7 @@ pub(crate) struct ConnectArguments {
     /// Use the sessions of the 'patchbay serve' at this URL, such as wss://HOST/acp; nothing runs on this machine
     #[arg(long, value_name = "URL", requires = "remote")]
     pub(crate) connect: Option<String>,
-    /// The folder on the server that takes the place of the editor's: a workspace that its config.toml names, or a path
+    /// The folder on the server to use instead of the editor's folder: a workspace that its config.toml names, or a path
     #[arg(long = "workspace", id = "remote", value_name = "NAME|PATH", requires = "connect")]
     pub(crate) workspace: Option<String>,
     /// The file with the token [default: the variable PATCHBAY_TOKEN]

@@ -11,9 +11,9 @@ use patchbay_skill::Fingerprint;
 
 /// Call one tool of a plugin without installing it
 ///
-/// The tool runs in an empty home and an empty workspace, which are deleted afterwards, with the limits of config.toml. Only compiled
-/// components of your home are used. The tool only has the capabilities that you name with --grant; for --grant credential:NAME,
-/// the key is read from the environment.
+/// The tool runs in an empty home and an empty workspace, which are deleted afterwards, with the limits of config.toml. Only
+/// compiled components of your home are used. The tool only has the capabilities that you name with --grant; for --grant
+/// credential:NAME, the key is read from the environment.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     patchbay plugin call greet hello '{\"name\": \"Ada\"}'\n  \
@@ -59,8 +59,8 @@ pub(crate) struct PluginCall {
     patchbay plugin add oci://ghcr.io/acme/greet:1.2.0\n\n\
     Exit code 0: the plugin was added; 1: it was refused; 2: you declined, or the folder only lists plugins.")]
 pub(crate) struct PluginAdd {
-    /// A .wasm file with its SKILL.md embedded, the folder of a skill or of a plugin for other clients, the adapter of a provider, the
-    /// https:// URL of a .wasm or .tar.gz, or oci://HOST/PATH:VERSION
+    /// A .wasm file with its SKILL.md embedded, the folder of a skill or of a plugin for other clients, the adapter of a provider,
+    /// the https:// URL of a .wasm or .tar.gz, or oci://HOST/PATH:VERSION
     #[arg(value_name = "SOURCE", value_hint = ValueHint::AnyPath)]
     pub(crate) plugin: PathBuf,
     /// The name of the package [default: its own name]
@@ -264,7 +264,7 @@ pub(crate) struct PluginAllow {
     pub(crate) yes: bool,
 }
 
-/// Parses the name of a variable that a program may get.
+/// Parses the name of an environment variable that is passed to a program.
 fn variable(text: &str) -> Result<String, &'static str> {
     match text {
         "PLUGIN_ROOT" | "PLUGIN_DATA" => Err("Patchbay sets it"),
@@ -286,8 +286,8 @@ pub(crate) struct PluginDeny {
 
 /// Publish a component as one version in an OCI registry
 ///
-/// A published version is never overwritten. If FILE.sig exists, it must be a valid signature of FILE, and is published, too. To sign
-/// in, add a credential to config.toml whose origin is the registry.
+/// A published version is never overwritten. If FILE.sig exists, it must be a valid signature of FILE, and is published, too. To
+/// sign in, add a credential to config.toml whose origin is the registry.
 #[derive(Args)]
 #[command(after_help = "Example:\n  patchbay plugin push greet.wasm oci://ghcr.io/acme/greet:1.2.0")]
 pub(crate) struct PluginPush {
@@ -326,8 +326,8 @@ provider can also have provider.js or provider.ts. SKILL.md and the skill's othe
 
 /// Build a folder with sources into one component: a skill with its SKILL.md, or a provider's adapter
 ///
-/// With --agent-plugin, build one or more skills into an Agent Plugin (agent-plugins.org), a folder that other clients can load, too.
-/// They get the skills' tools from 'patchbay mcp --package'.
+/// With --agent-plugin, build one or more skills into an Agent Plugin (agent-plugins.org), a folder that other clients can load,
+/// too. They get the skills' tools from 'patchbay mcp --package'.
 #[derive(Args)]
 #[command(after_help = BUILD_HELP)]
 pub(crate) struct PluginBuild {
@@ -389,10 +389,10 @@ pub(crate) enum ToolsCommand {
 
 /// Run the test cases of a plugin against its component, in the real sandbox
 ///
-/// The cases are the files fixtures/*.json of the plugin's folder, each with a tool's input, its grants, the responses to its host calls,
-/// and the expected result. Cases of an adapter have a request, the API's responses, and the expected events. docs/fixtures.md
-/// describes them. Each case has its own empty home and workspace, the default limits, and no network: a host call without a recorded
-/// response fails with not_recorded. Only compiled components of your home are used.
+/// The cases are the files fixtures/*.json of the plugin's folder, each with a tool's input, its grants, the responses to its host
+/// calls, and the expected result. Cases of an adapter have a request, the API's responses, and the expected events.
+/// docs/fixtures.md describes them. Each case has its own empty home and workspace, the default limits, and no network: a host call
+/// without a recorded response fails with not_recorded. Only compiled components of your home are used.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     patchbay plugin test\n  \
@@ -414,10 +414,10 @@ pub(crate) struct PluginTest {
     pub(crate) update: bool,
     /// Check only the rules for all plugins, and show all of them; needs no fixtures
     ///
-    /// Without this option, the rules are checked together with the results unless --filter is given. The list of tools is valid and the
-    /// same in fresh instances; input that a schema refuses is refused; the same input gives the same bytes in two fresh
-    /// instances; each case stays within half of each default limit; the SKILL.md requests every capability that is used; output has no
-    /// control characters.
+    /// Without this option, the rules are checked together with the results unless --filter is given. The list of tools is valid
+    /// and the same in fresh instances; input that a schema refuses is refused; the same input gives the same bytes in two fresh
+    /// instances; each case stays within half of each default limit; the SKILL.md requests every capability that is used; output
+    /// has no control characters.
     #[arg(long, conflicts_with = "update")]
     pub(crate) conformance: bool,
     /// Print one JSON object: each case with its differences and its use of each limit
@@ -427,9 +427,9 @@ pub(crate) struct PluginTest {
 
 /// Work on a plugin: build it on each save, repeat the last call, and show what changed
 ///
-/// Type calls such as 'hello {"name": "Ada"}'. After each save, the last call is repeated in a new temporary session, with the store
-/// and files that it started with. If the call sent requests other than GET, or used credentials, models or other tools, its recorded
-/// responses are used until you press Enter. Grants last until the command ends.
+/// Type calls such as 'hello {"name": "Ada"}'. After each save, the last call is repeated in a new temporary session, with the
+/// store and files that it started with. If the call sent requests other than GET, or used credentials, models or other tools, its
+/// recorded responses are used until you press Enter. Grants last until the command ends.
 #[derive(Args)]
 #[command(after_help = "Lines that you can type:
   \

@@ -8,8 +8,8 @@ use clap::{Args, Subcommand, ValueHint};
 pub(crate) enum JournalCommand {
     /// Turn a recorded call into a test for 'patchbay plugin test'
     ///
-    /// Calls are recorded with '--record', or with 'record = true' in the table 'sessions' of config.toml. The command lists the hosts, files
-    /// and bodies in the fixture, and writes it only with --out.
+    /// Calls are recorded with '--record', or with 'record = true' in the table 'sessions' of config.toml. The command lists the
+    /// hosts, files and bodies in the fixture, and writes it only with --out.
     #[command(
         after_help = "Exit code 0: written or listed; 1: the call was not recorded, or the fixture may contain a secret."
     )]

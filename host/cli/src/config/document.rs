@@ -51,7 +51,7 @@ fn document() -> String {
     text
 }
 
-/// Whether a key is a table with a section of its own: one of tables or of lists.
+/// Returns whether a key gets its own section: it is a table that contains only tables or lists.
 fn has_section(key: &Value) -> bool {
     let keys = key.get("properties").and_then(Value::as_object);
     keys.is_some_and(|keys| {
@@ -102,7 +102,7 @@ fn kind(schema: &Value) -> String {
         Value::Array(kinds) => kinds.iter().filter_map(name).collect(),
         kind => Vec::from_iter(name(kind)),
     };
-    // A word with a doc comment of its own is a schema of its own.
+    // A variant of an enum with its own doc comment has its own schema.
     let described = schema["oneOf"].as_array().into_iter().flatten().filter_map(|word| word.get("const"));
     let words = schema["enum"].as_array().into_iter().flatten().chain(described).map(|word| format!("`{word}`"));
     match words.collect::<Vec<_>>() {
@@ -111,7 +111,7 @@ fn kind(schema: &Value) -> String {
     }
 }
 
-/// Formats a value as TOML, with its amount in a readable unit.
+/// Formats a value as TOML, followed by a time or size in a readable unit.
 fn shown(key: &str, value: &Value) -> String {
     if let Value::Object(values) = value {
         let pairs = values.iter().filter_map(|(name, value)| Some((name, value.as_u64()?)));

@@ -13,7 +13,7 @@ pub(super) fn schema() -> Schema {
     ConfigFile::json_schema(&mut settings.into_generator())
 }
 
-/// Returns an error that names the first number out of its range, or unknown key, and its position in `text`, which is TOML.
+/// Checks `text`, which is TOML. The error names the first unknown key or number out of range, with its position.
 pub(super) fn check(text: &str) -> Result<(), String> {
     let document = DeTable::parse(text).map_err(|error| error.message().to_owned())?;
     table(text, "", document.get_ref(), schema().as_value())
@@ -51,7 +51,7 @@ fn table(text: &str, path: &str, table_: &DeTable<'_>, schema: &Value) -> Result
     Ok(())
 }
 
-/// The smallest and the largest value of a number.
+/// Returns the smallest and the largest allowed value of a number.
 fn range(schema: &Value) -> (i128, i128) {
     let bound = |key| schema.get(key).and_then(Value::as_i64).map(i128::from);
     (bound("minimum").unwrap_or(i64::MIN.into()), bound("maximum").unwrap_or(i64::MAX.into()))
@@ -77,7 +77,7 @@ mod tests {
         }
     }
 
-    /// The declared ranges match the checks of the libraries: both ends of each range are accepted, and nothing beyond them.
+    /// The declared ranges match what the crates accept: both ends of each range are allowed, and nothing beyond them.
     #[test]
     fn ends_of_each_range_are_accepted() {
         let schema = schema();

@@ -32,7 +32,7 @@ pub(super) struct OpenHome {
     pub(super) skill_roots: Vec<PathBuf>,
 }
 
-/// Checks the home. Returns it if all of it can be used.
+/// Checks the home, and opens it if every part of it is usable.
 pub(super) async fn check(report: &mut DoctorReport) -> Option<OpenHome> {
     let dirs = folders(report)?;
     let (config, again) = (settings(report, &dirs.paths.config)?, config::read(&dirs.paths.config).ok()?);
@@ -80,7 +80,7 @@ fn folders(report: &mut DoctorReport) -> Option<HomeDirs> {
 /// Returns the command that makes the first unusable folder usable.
 fn mend_folder(folders: &[&PathBuf]) -> String {
     for folder in folders {
-        // A file in place of a folder, or of one above it.
+        // A file is in the place of the folder, or of one of its parents.
         if let Some(file) = folder.ancestors().find(|path| path.exists()).filter(|path| !path.is_dir()) {
             return format!("mv {0} {0}.old", word(file));
         }

@@ -91,7 +91,7 @@ fn names(snapshot: &Snapshot, of: impl Fn(Root) -> bool) -> Vec<String> {
     snapshot.skills().filter(|skill| of(skill.root)).map(|skill| skill.name.to_string()).collect()
 }
 
-/// Returns whether a diagnostic is a mistake. Others are decisions, such as a skill for another operating system.
+/// Returns whether a diagnostic needs fixing. Others report a decision, for example that a skill is for another operating system.
 fn is_problem(code: Code) -> bool {
     !matches!(
         code,
@@ -105,11 +105,11 @@ fn is_problem(code: Code) -> bool {
     )
 }
 
-/// Returns the command that helps to fix a skill: its SKILL.md in the editor, or the inspection of its component.
+/// Returns a command that helps to fix a skill, usually by opening its SKILL.md in the editor or inspecting its component.
 fn mend_skill(home: &OpenHome, workspace: &Path, diagnostic: &Diagnostic) -> String {
     let (own, of_workspace) = (home.paths.config.join("skills"), workspace.join(".patchbay/skills"));
     let name = Path::new(&diagnostic.name);
-    // The name of a diagnostic is cleaned; it may be the label of a root.
+    // A diagnostic's name is cleaned for display, and may be the label of a root instead of a skill's name.
     if diagnostic.code == Code::FolderUnusable {
         let root = if diagnostic.name == "skills" { &own } else { &of_workspace };
         return format!("mv {0} {0}.old", word(root));
@@ -152,7 +152,7 @@ fn providers(report: &mut DoctorReport, home: &OpenHome, list: &[ProviderStatus]
         let what = format!("Provider '{}': {reason}", provider.name);
         let is_blocked = provider.digest.is_some_and(|digest| blocked.contains(&digest));
         match (provider.state, &provider.source) {
-            // The operator's own decision, or only a possibility.
+            // The operator blocked it, or it is a bundled provider that was never configured.
             (ProviderState::Refused, _) if is_blocked => {}
             (ProviderState::NeedsOrigin, ProviderSource::Bundled) => {}
             (ProviderState::Pending, _) => report.advise(what, format!("patchbay provider allow {}", provider.name)),
@@ -161,7 +161,7 @@ fn providers(report: &mut DoctorReport, home: &OpenHome, list: &[ProviderStatus]
                 report.problem(what, format!("patchbay provider check {}", word(&file)));
             }
             (ProviderState::Refused | ProviderState::NeedsOrigin, _) => report.problem(what, edit(&config)),
-            // Keys are reported with the models and the keys.
+            // `models` and `keys` report missing keys.
             (ProviderState::Ready | ProviderState::NeedsKey, _) => {}
         }
     }
@@ -191,7 +191,7 @@ async fn models(report: &mut DoctorReport, home: &OpenHome, list: &[ProviderStat
     report.section("Models", vec![Fact::with("default model", text, value)]);
 }
 
-/// Reports which keys exist. Keys of providers that may not be asked are not searched for.
+/// Reports which keys exist. Does not look for keys of providers that are unusable for a reason other than a missing key.
 fn keys(report: &mut DoctorReport, home: &OpenHome, list: &[ProviderStatus]) {
     let secrets = Secrets::open(&home.paths.config);
     let mut facts = Vec::new();
@@ -241,7 +241,7 @@ fn keys(report: &mut DoctorReport, home: &OpenHome, list: &[ProviderStatus]) {
     report.section("Keys", facts);
 }
 
-/// Reports a key that cannot be used, and a fault of the whole file once.
+/// Reports a key that cannot be used. A fault of the whole file is only reported once.
 fn fault(report: &mut DoctorReport, home: &OpenHome, error: &CredentialError, faults: &mut BTreeSet<String>) {
     let command = match error {
         CredentialError::Unusable { place: SecretSource::Variable(variable), .. } => set_key(Some(variable)),
@@ -261,7 +261,7 @@ fn key(name: &str, variables: &Variables, found: &Result<SecretSource, Credentia
     Fact::with(name, text, json!({"variable": variables.first(), "present": present}))
 }
 
-/// Reports a key whose command is not run for a report.
+/// Reports a key that a command prints. The command is not run.
 fn by_command(name: &str) -> Fact {
     Fact::with(name, "by command", json!({"key_command": true}))
 }

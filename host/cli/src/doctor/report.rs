@@ -1,4 +1,4 @@
-//! The result of the checks: facts in sections, problems, advice; as text that can be read aloud, and as JSON.
+//! The result of the checks: facts in sections, problems and advice. It is printed as JSON, or as text that screen readers handle.
 
 use patchbay_core::text;
 use serde::Serialize;
@@ -17,14 +17,14 @@ struct Section {
     facts: Vec<Fact>,
 }
 
-/// One fact: `NAME: TEXT` for people, the key and a value for programs.
+/// One fact: `NAME: TEXT` in the text, a key and a value in JSON.
 pub(crate) struct Fact {
     name: String,
     text: String,
     value: Value,
 }
 
-/// A problem or an advice, with the command that resolves it.
+/// A problem or a piece of advice, with the command that resolves it.
 #[derive(Serialize)]
 struct Finding {
     what: String,
@@ -32,18 +32,18 @@ struct Finding {
 }
 
 impl Fact {
-    /// A fact whose value is its text.
+    /// Returns a fact whose value in JSON is its text.
     pub(crate) fn new(name: impl AsRef<str>, text: impl AsRef<str>) -> Self {
         let text = text::clean_line(text.as_ref());
         Self { name: text::clean_line(name.as_ref()), value: Value::String(text.clone()), text }
     }
 
-    /// A fact with another value for programs.
+    /// Returns a fact with a separate value for JSON.
     pub(crate) fn with(name: impl AsRef<str>, text: impl AsRef<str>, value: Value) -> Self {
         Self { value, ..Self::new(name, text) }
     }
 
-    /// A list of names.
+    /// Returns a fact that lists names.
     pub(crate) fn list(name: impl AsRef<str>, items: &[String]) -> Self {
         let text = if items.is_empty() { "none".to_owned() } else { items.join(", ") };
         Self::with(name, text, json!(items))
@@ -60,12 +60,12 @@ impl DoctorReport {
         self.problems.push(Finding::new(what.as_ref(), command.into()));
     }
 
-    /// Adds something that works and could be better.
+    /// Adds something that works but could be better.
     pub(crate) fn advise(&mut self, what: impl AsRef<str>, command: impl Into<String>) {
         self.advice.push(Finding::new(what.as_ref(), command.into()));
     }
 
-    /// Returns whether there is no problem. Advice does not count.
+    /// Returns whether no problems were found. Advice does not count.
     pub(crate) fn is_ok(&self) -> bool {
         self.problems.is_empty()
     }
@@ -117,7 +117,7 @@ impl Finding {
     }
 }
 
-/// Returns a name as a key of JSON.
+/// Returns a name as a JSON key.
 fn key(name: &str) -> String {
     name.to_lowercase().replace(' ', "_")
 }

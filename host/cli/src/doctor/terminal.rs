@@ -1,4 +1,4 @@
-//! Facts about the terminal that decide how the front draws.
+//! Facts about the terminal that decide how the front draws, and about the cage for programs.
 
 use std::{
     env,
@@ -15,7 +15,7 @@ use crate::terminal::cage_program;
 /// Length limit of a shown variable, in characters.
 const SHOWN: usize = 80;
 
-/// Reports which parts of the cage for programs this machine has.
+/// Reports which parts of the cage for programs this machine supports.
 pub(super) async fn check_cage(report: &mut DoctorReport) {
     let Ok(child) = cage_program() else { return };
     let support = Support::probe(&child).await;

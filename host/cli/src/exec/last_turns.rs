@@ -1,4 +1,4 @@
-//! Remembers how the last turn of each agent ended, for the exit code of `exec` and the end of its lines.
+//! Remembers how the last turn of each agent ended, which decides the exit code of `exec` and whether a line succeeded.
 
 use std::collections::HashMap;
 
@@ -20,7 +20,7 @@ enum TurnResult {
 }
 
 impl LastTurns {
-    /// Notes an event, if it ends a turn. A killed agent has ended its turn, also if the turn had not begun.
+    /// Notes an event, if it ends a turn. A kill counts as a failed turn if the agent has not finished one yet.
     pub(super) fn note(&mut self, event: &Event) {
         match &event.kind {
             EventKind::TurnEnded { outcome, .. } => {
@@ -33,12 +33,12 @@ impl LastTurns {
         }
     }
 
-    /// Returns whether the last turn of `agent` ran to its end; `None` if no turn of it has ended.
+    /// Returns whether the last turn of `agent` ran to its end; `None` if none of its turns has ended.
     pub(super) fn succeeded(&self, agent: AgentId) -> Option<bool> {
         self.ended.get(&agent).map(|result| *result != TurnResult::Failed)
     }
 
-    /// Returns whether the last turn of `agent` has an answer; `None` if no turn of it has ended.
+    /// Returns whether the last turn of `agent` has an answer; `None` if none of its turns has ended.
     pub(super) fn has_answer(&self, agent: AgentId) -> Option<bool> {
         self.ended.get(&agent).map(|result| *result == TurnResult::Answered)
     }

@@ -1,11 +1,11 @@
-//! Lines that a user types while a question waits and that do not answer it. They run when what runs has ended.
+//! Lines that a user types while a question waits, but that do not answer it. They run after the current line has ended.
 
 use std::collections::VecDeque;
 
 use patchbay_core::Outcome;
 use patchbay_session::check_queue_room;
 
-/// The lines, in the order in which they were typed; as many as the queue of an agent holds.
+/// The lines, in the order in which they were typed. They are limited like an agent's queue.
 #[derive(Default)]
 pub(super) struct LaterLines(VecDeque<String>);
 

@@ -10,7 +10,7 @@ use tokio::{
 
 use crate::{CliError, args::Exec};
 
-/// Lines that a user may type ahead. They are read at once, because their time of arrival matters.
+/// How many lines a user may type ahead. They are read as they arrive, because the time of arrival matters.
 const TYPED_AHEAD: usize = 1_000;
 
 pub(super) enum LineSource {
@@ -49,7 +49,7 @@ impl LineSource {
 async fn read_input(lines: mpsc::Sender<Result<TimedLine, CliError>>) {
     let mut input = BufReader::new(tokio::io::stdin());
     loop {
-        // Nothing is read before there is room for it.
+        // Reads nothing until there is room for another line.
         let Ok(place) = lines.reserve().await else { return };
         let mut bytes = Vec::new();
         let line = match input.read_until(b'\n', &mut bytes).await {

@@ -1,10 +1,10 @@
 //! Text on standard input that is attached to the first message: `git diff | patchbay exec 'Review:'`.
 //!
-//! Without `--attach -`, only a pipe that was made for this process is read. The pipe of
-//! `git ls-files | while read f; do patchbay exec "$f"; done` belongs to the loop: reading it would consume the loop's lines. The same
-//! is true for a script that a shell reads from its standard input, as on some CI systems. In both cases the parent process has
-//! the same pipe open for reading. Unfortunately a wrapper such as `timeout 60 patchbay exec` looks the same, which is why a note
-//! names `--attach -`.
+//! Without `--attach -`, only a pipe that was made for this process is read. The pipe in
+//! `git ls-files | while read f; do patchbay exec "$f"; done` belongs to the loop: reading it would consume the loop's lines. The
+//! same is true for a script that a shell reads from its standard input, as on some CI systems. In both cases the parent process
+//! has the same pipe open for reading. Unfortunately a wrapper such as `timeout 60 patchbay exec` looks the same, which is why a
+//! note names `--attach -`.
 
 use std::io::{self, Read as _};
 
@@ -32,11 +32,11 @@ pub(super) async fn read() -> Result<NewAttachment, Outcome> {
     on_a_thread(read_to_end).await
 }
 
-/// Reads standard input if it is a pipe that only this process reads, and if a byte arrives within a second. Returns `None` if there is
-/// nothing to attach.
+/// Reads standard input if it is a pipe that only this process reads, and if a byte arrives within a second. Returns `None` if
+/// there is nothing to attach.
 ///
 /// # Errors
-/// As [`read`].
+/// The same as for [`read`].
 pub(super) async fn read_if_piped() -> Result<Option<NewAttachment>, Outcome> {
     let piped = on_a_thread(|| match Pipe::find() {
         Pipe::None => Ok(None),
@@ -54,7 +54,7 @@ pub(super) async fn read_if_piped() -> Result<Option<NewAttachment>, Outcome> {
             false => Ok(None),
         },
     });
-    // The other end may be closed without a byte.
+    // The writer may close the pipe without sending a byte.
     let attached = piped.await?.filter(|attached| attached.size() > 0);
     if let Some(attached) = &attached {
         let size = text::size(attached.size());
@@ -63,7 +63,8 @@ pub(super) async fn read_if_piped() -> Result<Option<NewAttachment>, Outcome> {
     Ok(attached)
 }
 
-/// Reads standard input. The thread stays blocked if it never ends; `--timeout` and signals end the process all the same.
+/// Reads standard input to its end. If the input never ends, the thread stays blocked, but `--timeout` and signals still end the
+/// process.
 fn read_to_end() -> Result<NewAttachment, Outcome> {
     let refused = |message: std::fmt::Arguments<'_>| Outcome::error(Code::AttachmentRefused, message);
     let mut bytes = Vec::new();
@@ -156,18 +157,18 @@ impl Pipe {
 fn is_read_by_parent() -> bool {
     use std::{fs, os::unix::fs::PermissionsExt as _};
 
-    // A process without a parent: the first one of a container.
+    // The process has no parent if it is the first one in a container.
     let Some(parent) = rustix::process::getppid() else { return false };
     let folder = format!("/proc/{}/fd", parent.as_raw_nonzero());
     let (Ok(own), Ok(entries)) = (fs::read_link("/proc/self/fd/0"), fs::read_dir(folder)) else { return true };
-    // The mode of such a link says how the file is open. The parent may be the writer of the pipe.
+    // The mode of such a link shows how the file is open. The parent may have only the writing end of the pipe.
     entries.flatten().any(|entry| {
         let can_read = || entry.path().symlink_metadata().is_ok_and(|link| link.permissions().mode() & 0o400 != 0);
         fs::read_link(entry.path()).is_ok_and(|other| other == own) && can_read()
     })
 }
 
-/// Other systems have no portable way to list the files that a process has open.
+/// There is no portable way to list the files that another process has open.
 #[cfg(all(unix, not(target_os = "linux")))]
 fn is_read_by_parent() -> bool {
     true

@@ -1,5 +1,5 @@
-//! Output of lines: results, and answers of the agent in view, on standard output; everything else on standard error. For a user at
-//! a prompt, the calls of tools as well.
+//! Prints the output of lines: results and answers of the agent in view on standard output, everything else on standard error. A
+//! user at a prompt also sees tool calls.
 
 use std::io::{self, ErrorKind, Write};
 
@@ -28,7 +28,7 @@ pub(super) struct Printer<W = io::Stdout> {
     typed: bool,
     /// Whether the prompt is on the current line.
     prompted: bool,
-    /// Which text of the agent in view is printed.
+    /// Selects the text of the agent in view that is still to be printed.
     answers: AnswerFollower,
     /// Set when the view has moved; see [`Printer::moved_view`].
     moved: bool,
@@ -41,8 +41,8 @@ pub(super) struct Printer<W = io::Stdout> {
 }
 
 impl Printer {
-    /// Returns a printer on standard output; with `json`, it prints one object per line. `typed`: a user reads it at a prompt.
-    /// `view` is the agent in view.
+    /// Returns a printer on standard output. With `json`, it prints one object per line. `typed` is set if a user reads the output
+    /// at a prompt. `view` is the agent in view.
     pub(super) fn new(json: bool, typed: bool, view: AgentId) -> Self {
         Self::on(io::stdout(), json, typed, view)
     }
@@ -91,7 +91,7 @@ impl<W: Write> Printer<W> {
     /// Notes that a line was read; `None` is the end of the input.
     pub(super) fn read(&mut self, line: Option<&str>) -> Result<(), EarlyEnd> {
         match line {
-            // The user ended the line with the prompt.
+            // Enter has ended the line with the prompt.
             Some(_) => self.prompted = false,
             None => self.end_line()?,
         }
@@ -124,7 +124,7 @@ impl<W: Write> Printer<W> {
         if std::mem::take(&mut self.prompted) || self.open { self.write("\n") } else { Ok(()) }
     }
 
-    /// Prints a line on standard error. A user at a prompt reads it between lines of the answer.
+    /// Prints a line on standard error. At a prompt, this first ends an unfinished line of an answer on the same screen.
     fn note(&mut self, text: &str) -> Result<(), EarlyEnd> {
         if self.typed {
             self.end_line()?;
@@ -146,7 +146,7 @@ impl<W: Write> Printer<W> {
     pub(super) fn event(&mut self, received: Received, view: AgentId) -> Result<(), EarlyEnd> {
         match received {
             Received::Lagged(missed) => {
-                // The event of a move can be lost.
+                // The lost events may include a `ViewMoved`.
                 self.look_at(view)?;
                 if self.json { self.object(&json!({"event": "lagged", "missed": missed})) } else { Ok(()) }
             }
@@ -163,7 +163,7 @@ impl<W: Write> Printer<W> {
         }
     }
 
-    /// Prints an event as text, for readers.
+    /// Prints an event as text instead of JSON.
     fn text(&mut self, event: Event) -> Result<(), EarlyEnd> {
         let followed = self.answers.follow(&event);
         self.answer(followed)?;
@@ -218,7 +218,7 @@ impl<W: Write> Printer<W> {
         }
     }
 
-    /// Prints a line about an agent on standard error; the name of an agent that is not in view comes first.
+    /// Prints a line about an agent on standard error, after the agent's short id if it is not in view.
     fn note_of(&mut self, agent: AgentId, text: &str) -> Result<(), EarlyEnd> {
         let short = agent.short();
         let is_named = agent == self.answers.view() || text.contains(&*short);
@@ -233,7 +233,7 @@ impl<W: Write> Printer<W> {
         })
     }
 
-    /// Prints the result of a call. A script is told of a call that was not allowed, and how to allow it.
+    /// Prints the result of a call. A script only sees calls that were not allowed, and how to allow them.
     fn call_ended(&mut self, content: &str, failed: Option<Code>) -> Result<(), EarlyEnd> {
         match failed {
             Some(code) if self.typed || matches!(code, Code::Denied | Code::Blocked) => {
@@ -253,7 +253,7 @@ impl<W: Write> Printer<W> {
         if self.json { Ok(()) } else { self.end_line() }
     }
 
-    /// Prints a piece of an answer. Between lines there is an attempt that broke off.
+    /// Prints a piece of an answer. If an attempt broke off before it, reports that first, on a separate line.
     fn answer(&mut self, Followed { broke_off, piece }: Followed<'_>) -> Result<(), EarlyEnd> {
         if let Some(broke_off) = broke_off {
             self.end_line()?;
@@ -271,7 +271,7 @@ impl<W: Write> Printer<W> {
         }
     }
 
-    /// Prints why no line is run.
+    /// Prints why a line or its attachments were refused.
     pub(super) fn refused(&mut self, outcome: &Outcome) -> Result<(), EarlyEnd> {
         if self.json {
             return self.object(&serde_json::to_value(outcome).unwrap_or_default());
@@ -322,7 +322,8 @@ fn end_of_turn(agent: AgentId, state: TurnState, outcome: &Outcome) -> String {
     format!("{}: {end}", agent.short())
 }
 
-/// Returns the lines that did not run because their agent was killed: by `line`, or `line` itself while it waited.
+/// Returns the lines that did not run because their agent was killed: the waiting lines of an agent that `line` killed, or
+/// `line` itself.
 fn killed_lines<'a>(line: &'a str, outcome: &'a Outcome) -> Vec<&'a str> {
     match outcome.code {
         Code::LineTakenBack => vec![line],

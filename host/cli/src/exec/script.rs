@@ -30,25 +30,25 @@ use crate::{
 /// How long the turns that `/quit` stops may take to store their partial answers.
 const STOPPING: Duration = Duration::from_secs(2);
 
-/// The session of an `exec`, with its output.
+/// A run of `exec`: the session, its lines and its output.
 pub(super) struct ScriptRun {
     session: Arc<Session>,
     events: Subscription,
     pub(super) printer: Printer,
-    /// Whether pieces of answers are printed as they arrive: only in a terminal. An answer that breaks off, in any block, is requested
-    /// again as a whole, and a pipe or a file cannot take back what was printed. The answer's row is final.
+    /// Whether pieces of answers are printed as they arrive, which happens only in a terminal. An answer that breaks off is
+    /// requested again as a whole, and output to a pipe or a file cannot be taken back. There, an answer is printed once complete.
     streams: bool,
     turns: LastTurns,
     lines: LineSource,
-    /// Lines typed while a question waited that were not answers to it.
+    /// Lines to run before the next input: `first`, and lines that did not answer the question that waited.
     later: LaterLines,
-    /// The questions that the user answers by lines; `None` if no user types.
+    /// The questions that the user answers by typing lines; `None` if no user types.
     questions: Option<LineQuestions>,
-    /// What models run; `None` if no user types.
+    /// The programs that models run; `None` if no user types.
     pub(super) programs: Option<Arc<Programs>>,
 }
 
-/// The end of a submitted line.
+/// How a submitted line ended.
 struct EndedLine {
     outcome: Outcome,
     /// Events to print after the outcome.
@@ -65,7 +65,7 @@ impl ScriptRun {
         }
         let mut later = LaterLines::default();
         if let Some(first) = exec.first.clone() {
-            // An empty queue has room for a line that the system could pass.
+            // This cannot fail: the queue is empty, and the system limits the length of arguments.
             let _ = later.add(first);
         }
         let questions = (typed && io::stdin().is_terminal()).then(|| LineQuestions::of(&session));
@@ -134,7 +134,7 @@ impl ScriptRun {
         Ok(if succeeded || exec.typed { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
     }
 
-    /// Reads the files for the first line, and standard input where it belongs to a message.
+    /// Reads the files to attach to the first line, and standard input if it should be attached as well.
     async fn read_attachments(&self, exec: &Exec) -> Result<Vec<NewAttachment>, Outcome> {
         let mut attachments = Vec::with_capacity(exec.attach.len());
         for file in &exec.attach {
@@ -157,7 +157,7 @@ impl ScriptRun {
         Ok(())
     }
 
-    /// Returns the next line, with a prompt before it if a user types. Events that come meanwhile are printed.
+    /// Returns the next line, after printing a prompt if a user types. Events that arrive meanwhile are printed.
     async fn next_line(&mut self, typed: bool) -> Result<Option<String>, EarlyEnd> {
         if let Some(line) = self.later.take_first() {
             self.printer.print(&format!("> {line}"))?;
@@ -195,7 +195,7 @@ impl ScriptRun {
         Ok(true)
     }
 
-    /// Passes a line to the question that waits. Returns whether it was an answer.
+    /// Passes a line to the waiting question. Returns whether it was an answer.
     fn answered(&mut self, TimedLine { line, at }: &TimedLine) -> Result<bool, EarlyEnd> {
         let said = self.questions.as_mut().and_then(|questions| questions.typed(line, *at));
         if let Some(said) = said.as_deref().filter(|said| !said.is_empty()) {
@@ -245,8 +245,8 @@ impl ScriptRun {
         Ok(if succeeded { LineStatus::Succeeded } else { LineStatus::Failed })
     }
 
-    /// Waits for the outcome of a line and prints the events before it. The answer of a child that the line makes comes after
-    /// the outcome, which names the child.
+    /// Waits for the outcome of a line and prints the events before it. If the line creates a child, the child's events follow the
+    /// outcome, which names the child.
     async fn ended(&mut self, mut submitted: Submitted) -> Result<EndedLine, EarlyEnd> {
         let line = submitted.id();
         let (mut child, mut after) = (None, Vec::new());
@@ -272,7 +272,7 @@ impl ScriptRun {
                     Some(lagged) => self.print(lagged)?,
                 },
                 came = meanwhile(&mut self.questions, &mut self.lines) => self.meanwhile(came?)?,
-                // The event of the outcome can be lost, if there were too many.
+                // The `LineEnded` event can be lost if there are too many events.
                 outcome = &mut submitted => {
                     if after.is_empty() {
                         self.drain().await?;
@@ -297,7 +297,7 @@ impl ScriptRun {
                     None => return Ok(true),
                 },
                 came = meanwhile(&mut self.questions, &mut self.lines) => self.meanwhile(came?)?,
-                // The event of the turn's end was lost.
+                // The `TurnEnded` event was lost.
                 () = session.wait_idle() => {
                     self.drain().await?;
                     return Ok(self.turns.succeeded(child).unwrap_or(true));
@@ -334,7 +334,7 @@ impl ScriptRun {
         timeout(STOPPING, self.wait_idle()).await.unwrap_or(Ok(()))
     }
 
-    /// Returns whether the last turn of the agent in view has an answer; true if no turn of it has ended.
+    /// Returns whether the last turn of the agent in view has an answer; true if none of its turns has ended.
     fn view_has_answer(&self) -> bool {
         self.turns.has_answer(self.session.view()).unwrap_or(true)
     }
@@ -351,7 +351,7 @@ impl ScriptRun {
     }
 }
 
-/// Returns the next text of the questions; pending forever without a user.
+/// Returns the next text to print about questions. Waits forever if no user types.
 async fn next_of(questions: &mut Option<LineQuestions>) -> String {
     match questions {
         Some(questions) => questions.next().await,
@@ -359,7 +359,7 @@ async fn next_of(questions: &mut Option<LineQuestions>) -> String {
     }
 }
 
-/// Something from the user while lines run.
+/// Something to handle while lines run.
 enum Meanwhile {
     /// Text of a question to print.
     Said(String),
@@ -367,7 +367,7 @@ enum Meanwhile {
     Typed(Option<TimedLine>),
 }
 
-/// Returns the next thing from the user; pending forever without one. Lines are read only while a question waits.
+/// Returns the next text of a question or typed line. Waits forever if no user types. Lines are read only while a question waits.
 async fn meanwhile(questions: &mut Option<LineQuestions>, lines: &mut LineSource) -> Result<Meanwhile, CliError> {
     let Some(questions) = questions else { return pending().await };
     if !questions.is_open() {
@@ -386,7 +386,7 @@ enum LineStatus {
     Quit,
 }
 
-/// Returns the outcome of `line`, if `event` is its end.
+/// Returns the outcome of `line`, if `event` ends it.
 fn outcome_of(line: LineId, event: &Event) -> Option<Outcome> {
     match &event.kind {
         EventKind::LineEnded { line: ended, outcome } if *ended == line => Some(outcome.clone()),

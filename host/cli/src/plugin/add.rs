@@ -63,7 +63,7 @@ pub(crate) async fn run(add: &PluginAdd) -> Result<ExitCode, CliError> {
     }
 }
 
-/// Asks about an adapter that came from elsewhere. A local one is added as `provider add` does, without a question.
+/// Asks about an adapter that was downloaded. A local adapter is added without a question, as with `provider add`.
 async fn confirm_adapter(
     add: &PluginAdd,
     host: &Arc<Host>,
@@ -71,7 +71,7 @@ async fn confirm_adapter(
     signer: &str,
 ) -> Result<Result<(), ExitCode>, CliError> {
     let checked = host.providers().check(file, None).await.map_err(CliError::io(file))?;
-    // Without a name, it is refused with the reason when it is added.
+    // `provider::add` refuses an adapter without a name, with the reason.
     let Some(name) = &checked.name else { return Ok(Ok(())) };
     say!("provider {name} ({})", checked.digest);
     say!("{signer}");
@@ -154,7 +154,7 @@ async fn add_package(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Inspects the copy of a package; fails if nothing of it can be used.
+/// Inspects the copy of a package; fails if nothing in it can be used.
 async fn reported(
     add: &PluginAdd,
     name: &PackageName,
@@ -185,8 +185,8 @@ async fn install(
     Ok(())
 }
 
-/// Returns a line for each name or alias that new skills of a package would not get, or would take from a lower root. `command` is
-/// the one to repeat with other names.
+/// Returns a line for each name or alias of a package's new skills that another skill already has. `command` is the command to
+/// repeat with `--rename`.
 pub(super) async fn conflicts<'a>(
     host: &Arc<Host>,
     skills: impl IntoIterator<Item = &'a SkillReport>,
@@ -247,7 +247,7 @@ async fn link_skill(add: &PluginAdd, home: &HomeDirs) -> Result<(), CliError> {
             "note: '{newer}' was changed after the component was built. To build it again: patchbay plugin build {given}"
         ));
     }
-    // The link is made after the check, because sessions follow it at once.
+    // The link is made after the check, because sessions follow it immediately.
     let report = inspector(false)?.inspect(folder).await.map_err(CliError::io(folder))?;
     if !report.problems.is_empty() {
         let problems: Vec<String> = report.problems.iter().map(|problem| text::clean_line(problem)).collect();
@@ -294,7 +294,7 @@ fn described(report: &InspectionReport) -> String {
     parts.concat()
 }
 
-/// Returns the capabilities that are granted to the linked skill, as it is now.
+/// Returns the capabilities that are currently granted to the linked skill.
 async fn granted(host: &Arc<Host>, identity: &Identity) -> Result<Vec<String>, CliError> {
     let skills = host.skills_named(Path::new("."), &identity.name).await?;
     let Some((_, skill)) = skills.into_iter().find(|(other, _)| other == identity) else { return Ok(Vec::new()) };
@@ -309,7 +309,7 @@ async fn granted(host: &Arc<Host>, identity: &Identity) -> Result<Vec<String>, C
     Ok(grants.into_iter().filter(is_valid).map(|grant| grant.capability).collect())
 }
 
-/// Prints the capabilities that the skill asks for, and the command that grants the missing ones.
+/// Prints the capabilities that the skill requests, and the command that grants the missing ones.
 fn print_requests(report: &InspectionReport, granted: &[String]) {
     let Some(manifest) = report.manifest.as_ref().filter(|manifest| !manifest.capabilities.is_empty()) else { return };
     say!("It asks for:");

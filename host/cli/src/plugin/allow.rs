@@ -68,7 +68,7 @@ pub(super) async fn allow(arguments: &PluginAllow) -> Result<ExitCode, CliError>
     if config.mcp.contains_key(&name) {
         return taken("config.toml has an MCP server".to_owned());
     }
-    // Quoted, because it could end in words like those around it.
+    // Quoted, because the name could look like the text around it.
     let shown = text::clean_line(&server.name);
     let shown = quoted(&shown);
     say!("package '{}', server {shown}: {}", package.name, server_line(entry));
@@ -97,7 +97,7 @@ pub(super) async fn deny(PluginDeny { package, server }: &PluginDeny) -> Result<
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the name for the tools of a server.
+/// Returns the name of a server in the names of its tools.
 fn tool_name(arguments: &PluginAllow, server: &InstalledServer) -> Result<Name, CliError> {
     if let Some(name) = &arguments.name {
         return Ok(name.clone());
@@ -108,8 +108,8 @@ fn tool_name(arguments: &PluginAllow, server: &InstalledServer) -> Result<Name, 
     })
 }
 
-/// Refuses variables for a URL and a credential for a program, a credential that may not be sent to the URL, and an entry that needs
-/// something else.
+/// Checks that the options fit the server. `--env` is only for programs and `--credential` only for URLs, the credential must be
+/// bound to the URL's origin, and the options must cover every variable that the entry needs.
 fn check_settings(arguments: &PluginAllow, entry: &PackageServer, config: &ConfigFile) -> Result<(), CliError> {
     let wrong = |message: String| Err(CliError::new(Code::InvalidArgs, message));
     let (url, headers) = match &entry.transport {
@@ -162,7 +162,7 @@ fn check_settings(arguments: &PluginAllow, entry: &PackageServer, config: &Confi
     }
 }
 
-/// Returns lines about the server for the question.
+/// Returns lines about the server, to print before the question.
 fn describe(allowance: &ServerAllowance, entry: &PackageServer) -> Vec<String> {
     let mut lines = vec![format!("its tools: mcp__{}__TOOL", allowance.name)];
     if !allowance.env.is_empty() {

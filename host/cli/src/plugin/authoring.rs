@@ -61,7 +61,7 @@ pub(super) fn new(new: &NewPlugin) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the compilers that a language needs, besides those that its authors have.
+/// Returns the compilers that `plugin tools install` can install for a language; `None` if it needs none of them.
 fn toolchain(language: Language) -> Option<Toolchain> {
     match language {
         Language::JavaScript | Language::TypeScript => Some(Toolchain::JavaScript),
@@ -75,7 +75,7 @@ fn installed(toolchain: Toolchain) -> bool {
     toolchains().is_ok_and(|toolchains| toolchains.is_installed(toolchain))
 }
 
-/// Asks for the language, if a terminal can answer.
+/// Asks for the language. Fails if standard input is not a terminal.
 fn ask_language() -> Result<Language, CliError> {
     let usage = |message: String| CliError::new(Code::PluginNotCreated, message);
     let names = Language::names().join(", ");

@@ -29,23 +29,23 @@ use crate::{
 
 /// State that all calls of a plugin share.
 pub(super) struct Bench {
-    /// The user's home, which has compiled components and the list of blocked ones. A call sees nothing else of it.
+    /// The user's home. A call uses only its compiled components and its block list.
     pub(super) home: HomeDirs,
     store: Store,
     printed: PrintedLines,
     progress: ProgressLine,
-    /// Whether compiled functions are kept: the plugin is compiled again after each change.
+    /// Whether compiled functions are kept, because the plugin is compiled again after each change.
     keeps_functions: bool,
 }
 
-/// The source of answers to requests, completions and calls of other tools.
+/// Where requests, completions and calls of other tools get their answers.
 pub(super) enum Outside {
     /// The recorded answers of the case.
     Recorded,
     /// The network, the models and the bundled tools, with these settings.
     Live {
         settings: Box<ConfigFile>,
-        /// The user's own workspace; `None` for one of the throw-away home.
+        /// The user's own workspace; `None` for the workspace of the throw-away home.
         workspace: Option<PathBuf>,
     },
 }
@@ -56,7 +56,7 @@ pub(super) struct Trial {
     host: Arc<Host>,
     session: Arc<Session>,
     run: Arc<CaseRun>,
-    /// The skill as loading finds it, described by a fresh instance.
+    /// The loaded skill, with the tools that a fresh instance declares.
     pub(super) skill: Skill,
 }
 
@@ -68,7 +68,7 @@ pub(super) struct CaseEnd {
     pub(super) recording: Option<CallRecording>,
     pub(super) printed: Vec<PrintedLine>,
     pub(super) denied: Vec<Denied>,
-    /// The rows of the call, and of those nested in it.
+    /// The journal rows of the call and of its nested calls.
     pub(super) rows: Vec<JournalEntry>,
 }
 
@@ -111,7 +111,7 @@ impl Bench {
         let session = host.new_session(&workspace.unwrap_or_else(|| home.workspace())).await?;
         let skill = call::loaded(&session, &home)?;
         call::refuse_blocked(&self.store, &skill).await?;
-        // The plugin may print when it describes its tools.
+        // Discard lines that the plugin printed while it declared its tools.
         drop(self.printed.take());
         Ok(Trial { home, host, session, run, skill })
     }
@@ -139,7 +139,7 @@ impl Bench {
 }
 
 impl Trial {
-    /// Closes a session in which nothing is called.
+    /// Closes the session without making a call.
     pub(super) async fn close(self) {
         let _ = timeout(SETTLING, self.session.close()).await;
     }

@@ -30,11 +30,11 @@ use crate::{
     signals::{EndSignal, GRACE, SETTLING},
 };
 
-/// Exit code of wrong usage, as clap has it.
+/// Exit code for wrong usage, the same as clap's.
 const USAGE: u8 = 2;
-/// The most bytes of an input on standard input, the same as for a line of a session.
+/// Limit of an input from standard input in bytes, the same as for a line of a session.
 pub(super) const INPUT_BYTES: u64 = 1 << 20;
-/// The most journal rows that are read: the call, and those nested in it.
+/// Limit of the journal rows to read, for the call and its nested calls.
 pub(super) const CALLS: u32 = 100_000;
 
 /// The reason why the tool was not called.
@@ -108,7 +108,7 @@ async fn called(call: &PluginCall) -> Result<CallReport, NotCalled> {
     let input = input(&full_name, spec, call.input.as_deref())?;
     let mut line = LineInput::from(&*format!("/tool {full_name} {input}"));
     line.attachments = attachments(&call.attach)?;
-    // The lines that it printed when it was asked for its tools.
+    // Discard lines that the plugin printed while it declared its tools.
     drop(printed.take());
     let outcome = session.submit_input(line).await;
     let _ = timeout(SETTLING, session.close()).await;
@@ -144,7 +144,7 @@ pub(super) fn loaded(session: &Session, trial: &TrialHome) -> Result<Skill, NotC
     .into())
 }
 
-/// A component that is blocked in the home must not run elsewhere either.
+/// Returns an error if the user has blocked the skill or its component, which must then not run in a temporary home either.
 pub(super) async fn refuse_blocked(store: &Store, skill: &Skill) -> Result<(), NotCalled> {
     for digest in skill.component.into_iter().chain([skill.digest]) {
         if store.is_blocked(&digest).await? {
@@ -167,7 +167,7 @@ pub(super) fn tool<'s>(skill: &'s Skill, name: &str) -> Result<&'s ToolSpec, Not
     })
 }
 
-/// Returns the input of a call from INPUT.
+/// Returns the input of a call, read from the argument INPUT.
 pub(super) fn input(tool: &str, spec: &ToolSpec, given: Option<&str>) -> Result<Value, NotCalled> {
     let mut read = String::new();
     let given = match given {
@@ -219,8 +219,8 @@ pub(super) async fn grant(
     Ok(())
 }
 
-/// Returns those credentials of config.toml that are granted. Their secrets must be in the environment: the call uses no other source
-/// of the home.
+/// Returns the granted credentials of config.toml. Their secrets must be in the environment, because the call does not read secrets
+/// from the home.
 fn granted_credentials(
     granted: &[Capability],
     mut configured: BTreeMap<Name, CredentialConfig>,

@@ -112,7 +112,7 @@ struct Development<'a> {
     bench: Bench,
     lines: mpsc::Receiver<String>,
     watch: PluginWatch,
-    /// Whether the author was told that no change is seen.
+    /// Whether the author was told that saves are not noticed.
     is_unwatched: bool,
     /// The capabilities that are granted until the command ends.
     grants: Vec<Capability>,
@@ -208,7 +208,7 @@ impl<'a> Development<'a> {
         }
     }
 
-    /// Asks about each capability that SKILL.md requests and that was not asked about before.
+    /// Asks about each capability that SKILL.md requests, unless the author was asked about it before.
     async fn ask_for_grants(&mut self, skill: &Skill) -> Result<(), NotCalled> {
         // The generated SKILL.md of a bare component requests everything, which does not mean that the author wants it.
         if matches!(&self.plugin, Some((LocatedPlugin { form: PluginForm::Bare(_), .. }, _))) {
@@ -233,7 +233,7 @@ impl<'a> Development<'a> {
         Ok(())
     }
 
-    /// Reads lines until one is a yes or a no. The end of the input counts as a no.
+    /// Reads lines until one is a yes or a no. An empty line or the end of the input counts as a no.
     async fn says_yes(&mut self) -> bool {
         while let Some(line) = self.lines.recv().await {
             match &*line.to_ascii_lowercase() {
@@ -261,7 +261,7 @@ impl<'a> Development<'a> {
         Ok(last.recording.case(&self.grants)?)
     }
 
-    /// Repeats the last call after a change of the plugin.
+    /// Repeats the last call after the plugin has changed.
     async fn repeat(
         &mut self,
         trial: &Trial,
@@ -357,7 +357,7 @@ impl<'a> Development<'a> {
         Ok(())
     }
 
-    /// Returns the grants that the SKILL.md still requests.
+    /// Returns the granted capabilities that SKILL.md still requests.
     fn granted(&self, skill: &Skill) -> Vec<Capability> {
         let asked = &skill.manifest.capabilities;
         let is_asked = |grant: &&Capability| asked.iter().any(|asked| asked.capability.includes(grant));

@@ -40,7 +40,7 @@ impl Fetching {
         Ok(self.rules.check_source(&address.source())?)
     }
 
-    /// Checks the rules for a package, and returns the line that says who signed it.
+    /// Checks the rules for a package, and returns a line about its signer.
     pub(super) fn judge(
         &self,
         address: &PackageAddress,
@@ -65,7 +65,7 @@ impl Fetching {
         Ok(address.fetch(&FetchOptions { sha256, sign_in }).await?)
     }
 
-    /// Returns the address of the version that `update` takes.
+    /// Returns the address of the version that `update` would install.
     pub(super) async fn newest(
         &self,
         address: &PackageAddress,
@@ -76,7 +76,7 @@ impl Fetching {
         Ok(address.newest(package.version.as_deref(), wanted, sign_in).await?)
     }
 
-    /// Returns how to sign in to the registry of `address`, if it is one.
+    /// Returns how to sign in, if `address` is in a registry.
     pub(super) async fn sign_in(
         &self,
         address: &PackageAddress,

@@ -28,7 +28,7 @@ pub(crate) async fn run(list: &PluginList) -> Result<ExitCode, CliError> {
     if list.changes {
         return changes(&host, list.json).await;
     }
-    // An invalid lock is among the problems below.
+    // An invalid lock is reported with the problems below.
     let installed = packages.read().unwrap_or_default();
     let allowances = host.store().server_allowances().await?;
     let servers = |package: &LockedPackage| InstalledServer::of_package(&packages, package, &allowances);
@@ -97,7 +97,7 @@ fn package_json(package: &LockedPackage, servers: &[InstalledServer]) -> Value {
     })
 }
 
-/// Lists the changes of packages, oldest first.
+/// Lists package changes, oldest first.
 async fn changes(host: &Arc<Host>, as_json: bool) -> Result<ExitCode, CliError> {
     for PackageChangeRow { at, change, .. } in host.store().package_changes(true).await? {
         let PackageChange { who, action, package, before, after, grants } = change;
@@ -165,7 +165,7 @@ fn provider_json(provider: &ProviderStatus) -> Value {
     })
 }
 
-/// Returns the origin of a provider, with the same words as for skill roots where possible.
+/// Returns where a provider comes from, with the names of skill roots where possible.
 fn source(provider: &ProviderStatus) -> &'static str {
     match &provider.source {
         ProviderSource::Bundled => "bundled",

@@ -22,7 +22,7 @@ use crate::{
 /// How often a followed log is read.
 const INTERVAL: Duration = Duration::from_millis(200);
 
-/// Prints the last `count` lines of `skill`; with `follows`, then each new one until the process ends.
+/// Prints the last `count` lines of `skill`. With `follows`, then prints new lines until the process ends.
 pub(super) fn run(skill: &Name, count: usize, follows: bool) -> Result<ExitCode, CliError> {
     let home = HomeDirs::find()?;
     let current = home.paths.state.join(log::NAME);
@@ -70,7 +70,8 @@ fn follow(path: &Path, skill: &Name) -> Result<ExitCode, CliError> {
     }
 }
 
-/// Passes the whole lines of a file from `start` on to `each`, and returns where they end. A file that does not exist has none.
+/// Passes the complete lines of a file after byte `start` to `each`. Returns the offset at which they end, or 0 if the file does
+/// not exist.
 fn read(path: &Path, start: u64, mut each: impl FnMut(&str)) -> io::Result<u64> {
     let mut file = match File::open(path) {
         Ok(file) => file,
@@ -87,8 +88,8 @@ fn read(path: &Path, start: u64, mut each: impl FnMut(&str)) -> io::Result<u64> 
     Ok(at)
 }
 
-/// Returns a line of the log in short if the plugin wrote it: time, level, tool, message. The host writes the plugin's name last, so
-/// nothing in a message can pass for it.
+/// Returns a shortened log line (time, level, tool, message) if the plugin wrote it. The host writes the plugin's name last, so a
+/// message cannot imitate it.
 fn plugin_line(line: &str, plugin: &Name) -> Option<String> {
     let (line, name) = line.strip_suffix('"')?.rsplit_once(" skill=\"")?;
     if name != plugin.as_str() {

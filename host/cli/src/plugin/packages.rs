@@ -1,4 +1,4 @@
-//! Shared by the package commands: the packages of the home, the question before a change, and the grants to type.
+//! Shared by the package commands: the packages of the home, the question before a change, and the suggested grant commands.
 
 use std::{
     collections::BTreeMap,
@@ -82,7 +82,7 @@ pub(super) fn renames(rename: &[Rename]) -> BTreeMap<Name, Name> {
     rename.iter().map(|rename| (rename.old.clone(), rename.new.clone())).collect()
 }
 
-/// Checks that the package has each skill that is to be renamed.
+/// Checks that the package contains each skill to rename.
 pub(super) fn check_renames(rename: &[Rename], report: &PackageReport) -> Result<(), CliError> {
     let own: Vec<&str> = report.skills.iter().map(|skill| &*skill.inspected.name).collect();
     let unknown = rename.iter().find(|rename| !own.contains(&rename.old.as_str()));
@@ -103,7 +103,7 @@ pub(super) fn print_grants(report: &PackageReport, is_wanted: impl Fn(&Name, &Ca
     }
 }
 
-/// Returns a path as a word of a shell.
+/// Quotes a path for a shell command.
 pub(super) fn shown(path: &Path) -> String {
     quoted(&text::clean_line(&path.to_string_lossy())).into_owned()
 }

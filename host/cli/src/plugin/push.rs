@@ -16,7 +16,7 @@ pub(super) async fn run(push: &PluginPush) -> Result<ExitCode, CliError> {
         let message = format!("a push needs a version: {}:VERSION", address.repository());
         return Err(CliError::new(Code::InvalidArgs, message));
     };
-    // A signature beside the file is checked here.
+    // This also checks a signature beside the file.
     let local = PackageAddress::Local(PathBuf::from(file)).fetch(&FetchOptions::default()).await?;
     let report = inspector(false)?.inspect(file).await.map_err(CliError::io(file))?;
     if report.component.is_none() || !file.is_file() {

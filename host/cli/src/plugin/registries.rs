@@ -9,8 +9,8 @@ use patchbay_plugin::{DownloadLimits, Downloads, FetchError, PackageRegistry, Re
 use super::packages::ask;
 use crate::{CliError, args::RegistrySignIn, config::ConfigFile, out::note};
 
-/// Returns how to sign in to the registry of `address`. `folder` contains `config.toml`. Asks before the credential is
-/// sent to another server that issues the tokens.
+/// Returns how to sign in to the registry of `address`. `folder` contains `config.toml`. If another server issues the
+/// registry's tokens, asks before the credential is sent there.
 pub(super) async fn sign_in(
     folder: &Path,
     config: &ConfigFile,
@@ -27,7 +27,7 @@ pub(super) async fn sign_in(
     let credentials = Credentials::open(folder, config.credentials.clone());
     let credential = match credentials.get(name).await {
         Ok(credential) => credential.secret,
-        // Most packages are public.
+        // Continue without a credential, because most packages are public.
         Err(CredentialError::NoSecret { .. }) => return Ok(SignIn { credential: None, issuers }),
         Err(error) => return Err(CliError::new(Code::RegistryFailed, format!("{error}."))),
     };

@@ -41,13 +41,13 @@ pub(crate) async fn run(remove: &PluginRemove) -> Result<ExitCode, CliError> {
     remove_skill(&host, &home, &name, remove.data).await
 }
 
-/// What a removed package leaves behind.
+/// What a package had when it was removed, for the report.
 struct LeftBehind {
     /// The number of its grants.
     grants: usize,
     /// The servers that were allowed.
     servers: Vec<ServerAllowance>,
-    /// The folder of its servers' data, existing or not.
+    /// The folder of its servers' data, which may not exist.
     data: PathBuf,
 }
 

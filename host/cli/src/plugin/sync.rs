@@ -1,4 +1,4 @@
-//! `patchbay plugin sync`, `export`, `verify` and `sums`: equal packages on several machines.
+//! `patchbay plugin sync`, `export`, `verify` and `sums`: keep the packages of several machines the same.
 
 use std::{path::Path, process::ExitCode};
 
@@ -25,7 +25,7 @@ pub(super) async fn run(sync: &PluginSync) -> Result<ExitCode, CliError> {
         let message = format!("{} cannot be used: {error}.", text::clean_line(&sync.lock.to_string_lossy()));
         CliError::new(Code::PackagesLockInvalid, message)
     })?;
-    // An empty lock would remove everything with --exact.
+    // A missing file must not count as an empty lock, because --exact would then remove everything.
     let target = target.ok_or_else(|| CliError::io(&sync.lock)(std::io::ErrorKind::NotFound.into()))?;
     let fetching = Fetching::new()?;
     for package in target.packages() {

@@ -1,5 +1,5 @@
-//! `patchbay plugin test`: runs the cases of a plugin's folder `fixtures` against its component. Each case is a call as `plugin call`
-//! makes it, in a home and a workspace of its own, with recorded answers in place of network, models and other tools.
+//! `patchbay plugin test`: runs the cases in a plugin's folder `fixtures` against its component. Each case is a call as with
+//! `plugin call`, in its own home and workspace, with recorded answers in place of network, models and other tools.
 
 mod answers;
 mod conformance;
@@ -72,13 +72,13 @@ async fn tested(test: &PluginTest) -> Result<TestReport, NotCalled> {
     let style = if test.json { Style::Silent } else { Style::of_standard_error() };
     let tested = TestedPlugin::open(&located, style)?;
     let mut report = PrintedReport::new(test, &located);
-    // A few cases don't show all needs of the plugin.
+    // With --filter, too few cases run to show everything that the plugin needs.
     let mut rules = match test.conformance || filter.is_none() {
         true => Some(Conformance::new(&tested, &located).await?),
         false => None,
     };
     for (file, folder) in written.iter().flat_map(|(files, folder)| files.iter().map(move |file| (file, folder))) {
-        // Read once more: the bodies of all cases together may be large.
+        // Each file is read again, because the bodies of all cases together may be large.
         for case in folder.cases(file)?.iter().filter(|case| matches(case)) {
             let mut case_report = tested.run(case).await?;
             if let Some(rules) = &mut rules {
@@ -102,7 +102,7 @@ async fn tested(test: &PluginTest) -> Result<TestReport, NotCalled> {
     Ok(report.end())
 }
 
-/// Returns the folder that contains `fixtures`: the plugin's own, or the one beside a component.
+/// Returns the folder that contains `fixtures`: the plugin's folder, or the folder that contains a component.
 fn fixtures_of(plugin: &Path) -> &Path {
     if plugin.is_dir() {
         return plugin;
@@ -110,7 +110,7 @@ fn fixtures_of(plugin: &Path) -> &Path {
     plugin.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Checks all fixtures, and returns those with a case to run.
+/// Checks all fixtures, and returns the files with a case to run.
 fn files<T>(
     folder: &FixtureFolder,
     filter: Option<&str>,

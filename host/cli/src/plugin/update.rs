@@ -45,10 +45,10 @@ pub(super) async fn run(update: &PluginUpdate) -> Result<ExitCode, CliError> {
         let package = installed(&held.packages().read()?, &name)?;
         match update_one(update, &host, &mut held, &inspector, package).await {
             Ok(one) if one == ExitCode::SUCCESS => {}
-            // A question without an answer does not hide a failure.
+            // A declined update must not hide an earlier failure.
             Ok(one) if code == ExitCode::SUCCESS => code = one,
             Ok(_) => {}
-            // One package whose source is gone does not keep the others from their updates.
+            // If the source of one package is gone, the others are still updated.
             Err(error) if update.names.len() != 1 => {
                 note(&format!("Error: {name}: {error}"));
                 code = ExitCode::from(FAILED);
@@ -120,7 +120,7 @@ async fn update_one(
     if !update.check {
         let accepted = update.accept_signer.filter(|_| !update.yes);
         if let Err(error) = check_signer(package.signer, staged.signer(), accepted) {
-            // The hint at the end of the error is not enough: --yes accepts no other key.
+            // The hint at the end of the error is not enough, because --yes never accepts another key.
             let alone = if update.yes && staged.signer().is_some() { ", without --yes" } else { "" };
             return Ok(undecided(Code::SignerChanged, &format!("{error}{alone}. Nothing was changed.")));
         }
@@ -143,7 +143,7 @@ async fn update_one(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Inspects the copy of a new version; fails if nothing of it can be used.
+/// Inspects the copy of a new version; fails if nothing in it can be used.
 async fn new_report(
     update: &PluginUpdate,
     inspector: &Inspector,
@@ -164,7 +164,7 @@ async fn new_report(
     Ok(new)
 }
 
-/// Refuses a version of a registry that has other bytes than when it was installed: a tag can be moved.
+/// Refuses a registry version whose content has changed since it was installed, because a tag can be moved.
 fn check_version(address: &PackageAddress, package: &LockedPackage, new: &PackageReport) -> Result<(), CliError> {
     if !matches!(address, PackageAddress::Registry(_)) || new.version.is_none() || new.version != package.version {
         return Ok(());
@@ -176,7 +176,7 @@ fn check_version(address: &PackageAddress, package: &LockedPackage, new: &Packag
     Err(CliError::new(Code::VersionChanged, message))
 }
 
-/// Returns the exit code if the new version is not taken: the user did not agree, or a rule forbids it.
+/// Returns the exit code as an error if the new version is not installed: the user did not agree, or an option rules it out.
 fn may_take(
     update: &PluginUpdate,
     package: &LockedPackage,
@@ -232,7 +232,7 @@ async fn print_server_changes(host: &Arc<Host>, held: &HeldPackages, name: &Pack
     Ok(())
 }
 
-/// Says which grants moved and ended, and prints the commands for those that are not given.
+/// Prints which grants moved or ended, and the commands that add missing grants.
 async fn print_grant_changes(host: &Arc<Host>, new: &PackageReport, grants: &[MovedGrant]) -> Result<(), CliError> {
     for MovedGrant { skill, capability, to, .. } in grants {
         let capability = text::clean_line(capability);
@@ -291,7 +291,7 @@ pub(super) async fn diff(arguments: &PluginDiff) -> Result<ExitCode, CliError> {
     let lock = packages.read()?;
     let mut reports = Vec::new();
     for which in [&arguments.old, &arguments.new] {
-        // A name without a path is an installed package first: './NAME' is the folder beside it.
+        // A bare name is looked up among the installed packages first; './NAME' is always a path.
         let package = which.to_str().and_then(|name| lock.package(name));
         let report = if let Some(package) = package {
             installed_report(&packages, &inspector, package).await?

@@ -15,7 +15,7 @@ pub(super) async fn run(
 ) -> Result<ExitCode, CliError> {
     let CollectGarbage { older_than, dry_run } = arguments;
     let age = older_than.or_else(|| Age::days(settings.keep_days));
-    // The time of the last use; sessions that were used before are old.
+    // Sessions that were last used before this time are old.
     let before = age.map(|age| jiff::Timestamp::now().as_second().saturating_sub(age.seconds()));
     if dry_run {
         let Some(before) = before else {

@@ -1,5 +1,5 @@
 //! `patchbay sessions show`: prints the stored conversation of an agent, or the tree of agents. Another process may have the
-//! session open: nothing is written.
+//! session open, because nothing is written.
 
 use std::process::ExitCode;
 
@@ -57,7 +57,7 @@ fn agent_not_found(agent: &str) -> CliError {
     CliError::new(Code::AgentNotFound, message)
 }
 
-/// Prints the rows of an agent that are stored now, one page after another.
+/// Prints the rows of an agent that are stored at this moment, page by page.
 async fn print_conversation(store: &Store, session: SessionId, agent: &AgentRow, json: bool) -> Result<(), CliError> {
     let (mut from, last) = (1, store.last_seq(session).await?);
     let mut is_first = true;
@@ -87,7 +87,8 @@ async fn print_conversation(store: &Store, session: SessionId, agent: &AgentRow,
     Ok(())
 }
 
-/// Returns the line about the rows that the agent has from its parent, or from the agent that it continues; `None` for the root.
+/// Returns the line about the rows that the agent inherits from its parent, or from the agent that it continues; `None` for the
+/// root.
 fn inherited(agent: &AgentRow, json: bool) -> Option<String> {
     let parent = agent.parent?;
     let from = match agent.rewound {

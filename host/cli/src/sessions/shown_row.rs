@@ -12,7 +12,7 @@ pub(super) fn begins_exchange(kind: MessageKind) -> bool {
     matches!(kind, MessageKind::User | MessageKind::Skill | MessageKind::Command | MessageKind::Capture)
 }
 
-/// Returns the lines of a row; `None` if other rows already say everything.
+/// Returns the lines of a row; `None` if other rows already contain everything.
 pub(super) fn text(row: &MessageRow) -> Option<String> {
     let content = text::clean(&row.content);
     let content = content.trim_end();
@@ -42,7 +42,7 @@ pub(super) fn text(row: &MessageRow) -> Option<String> {
             let outcome = word(row, "message");
             let is_ok = data(row, "status").is_some_and(|status| status == "ok");
             match &*outcome {
-                // The rows of its turn come before.
+                // The rows of the command's turn come before this row, and show its result.
                 "" if is_ok => return None,
                 "" => format!("> {content}"),
                 outcome => format!("> {content}\n{outcome}"),
@@ -73,7 +73,7 @@ fn data<'a>(row: &'a MessageRow, key: &str) -> Option<&'a Value> {
     row.data.as_ref()?.get(key)
 }
 
-/// Returns a text of the row's data, cleaned; empty if there is none.
+/// Returns a string of the row's data, cleaned; empty if there is none.
 fn word(row: &MessageRow, key: &str) -> String {
     text::clean(data(row, key).and_then(Value::as_str).unwrap_or_default()).trim_end().to_owned()
 }

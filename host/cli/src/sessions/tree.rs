@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::count;
 use crate::{CliError, out::print_line};
 
-/// Prints a line for each agent; `view` is the one in view.
+/// Prints a line for each agent. `view` is the agent in view.
 pub(super) async fn print(store: &Store, session: SessionId, view: AgentId, json: bool) -> Result<(), CliError> {
     let mut agents = store.agents(session).await?;
     agents.extend(store.dead_agents(session, u32::MAX).await?.0);
@@ -81,7 +81,7 @@ fn status(agent: &AgentRow) -> &'static str {
     if agent.alive { "running" } else { "dead" }
 }
 
-/// Returns the chosen model as `PROVIDER/MODEL/LEVEL`, with its replacement; `None` if none was chosen.
+/// Returns the chosen model as `PROVIDER/MODEL/LEVEL`, with a model that replaces it; `None` if there is neither.
 fn model(chosen: &AgentModel) -> Option<String> {
     let AgentModel { provider, model, thinking_level, model_override } = chosen;
     let level = thinking_level.as_deref().unwrap_or("default");

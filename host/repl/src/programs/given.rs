@@ -1,4 +1,5 @@
-//! The paths that a call of `terminal__run` names. They are resolved once, for the question; the program gets those that it shows.
+//! The paths that a call of `terminal__run` names. They are resolved once, for the question, and the program gets exactly the paths
+//! that the question shows.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -9,10 +10,10 @@ use patchbay_session::{CallTerms, TerminalCommand};
 use super::Programs;
 
 impl Programs {
-    /// Resolves the further paths of `command` into `terms`.
+    /// Resolves the additional paths that `command` names, and adds them to `terms`.
     ///
     /// # Errors
-    /// Why one of them is refused.
+    /// The reason why a path is refused.
     pub(super) fn give(&self, command: &TerminalCommand, terms: &mut CallTerms) -> Result<(), String> {
         if !command.read.is_empty() || !command.write.is_empty() {
             let temp = self.temp().map_err(|error| format!("cannot create a folder for temporary files: {error}"))?;
@@ -43,8 +44,8 @@ impl Programs {
     }
 }
 
-/// Returns why a call may not name a path, which is `resolved`. Programs can change what lies in `changeable`, so a link there would lead
-/// to another place when the program runs.
+/// Returns why a call may not name the path `written`, which leads to `resolved`. Programs can change everything in `changeable`,
+/// so a link there could lead to another place by the time the program runs.
 fn why_not_given(written: &Path, resolved: &Path, changeable: &[PathBuf]) -> Option<&'static str> {
     if written.components().any(|part| part == Component::ParentDir) {
         return Some("write it without '..'");
@@ -61,7 +62,7 @@ fn why_not_given(written: &Path, resolved: &Path, changeable: &[PathBuf]) -> Opt
 /// Returns the folder that a program runs in: `written`, below `workspace`.
 ///
 /// # Errors
-/// If it is none, or lies elsewhere.
+/// If `written` is not a folder, or is outside of `workspace`.
 pub(super) fn folder(workspace: &Path, written: Option<&str>) -> Result<PathBuf, String> {
     let folder = workspace.join(written.unwrap_or_default()).canonicalize().ok();
     let folder = folder.filter(|folder| folder.is_dir() && folder.starts_with(workspace));

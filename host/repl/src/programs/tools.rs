@@ -1,4 +1,4 @@
-//! The tools of the terminal for models: `terminal__run`, and those for programs in the background. `programs` runs them.
+//! The terminal's tools for models: `terminal__run`, and the tools for programs in the background. `programs` runs the programs.
 
 use std::{sync::Arc, time::Duration};
 
@@ -44,7 +44,7 @@ struct OfProgram {
 /// Returns the tools.
 pub(super) fn all(programs: &Arc<Programs>) -> Vec<Arc<dyn OutsideTool>> {
     let tool = |job| {
-        // The schemas are constants.
+        // This cannot fail, because the schemas are constants.
         let spec = OutsideSpec::new(declaration(job), &mut PatternBudget::default()).ok()?;
         Some(Arc::new(ProgramTool { programs: Arc::clone(programs), job, spec }) as Arc<dyn OutsideTool>)
     };
@@ -115,7 +115,7 @@ impl OutsideTool for ProgramTool {
     fn decision(&self) -> ToolDecision {
         match self.job {
             ProgramJob::Run => ToolDecision::Ask,
-            // They concern things that the user has allowed.
+            // These concern programs that the user has already allowed.
             ProgramJob::Output | ProgramJob::Stop => ToolDecision::Allow,
         }
     }

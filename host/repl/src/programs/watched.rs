@@ -7,14 +7,14 @@ use patchbay_session::Session;
 
 use super::{Programs, end_line};
 
-/// A program that runs or has ended, and the protected files as they were before. If it is dropped before they are compared, because
-/// the call was stopped, the program is stopped, and they are compared when it is gone.
+/// A program that runs or has ended, and the protected files as they were before its start. If this is dropped before the files are
+/// compared, because the call was stopped, the program is stopped, and the files are compared once it has ended.
 pub(super) struct WatchedProgram {
     programs: Arc<Programs>,
-    /// It waits for the comparison when it closes.
+    /// The session, which waits for the comparison when it closes.
     session: Arc<Session>,
     running: Arc<RunningProgram>,
-    /// `None` when they have been compared.
+    /// The protected files before the start; `None` once they have been compared.
     before: Option<ProtectedFiles>,
 }
 
@@ -40,7 +40,7 @@ impl WatchedProgram {
         said
     }
 
-    /// Lets the program run until it ends or the session closes, and says then that it has ended.
+    /// Lets the program run until it ends or the session closes, and then notifies the user that it has ended.
     pub(super) fn leave_in_background(self, id: u32) {
         let session = Arc::clone(&self.session);
         session.spawn(async move {
@@ -52,7 +52,7 @@ impl WatchedProgram {
                 }
             };
             let session = Arc::clone(&self.session);
-            // It publishes its findings.
+            // This notifies the user of the changed files.
             self.changed().await;
             session.notify(&format!("Program {id} has ended: {}.", end_line(&end)));
         });

@@ -29,7 +29,7 @@ pub(super) struct SubmittedLine {
     moves_view: bool,
     /// Whether it is a message that has joined a turn. The end of the turn then reports the outcome.
     pub(super) has_joined: bool,
-    /// How long it ran; `None` until it has ended, and if it only waited.
+    /// How long it ran; `None` until it has ended, or if it only waited.
     pub(super) took: Option<Duration>,
 }
 
@@ -38,7 +38,7 @@ struct UnshownLine {
     line: LineId,
     /// The command that it waits for.
     after: LineId,
-    /// Whether that one moves the view.
+    /// Whether that command moves the view.
     is_behind_move: bool,
     text: String,
 }
@@ -56,12 +56,12 @@ pub(super) struct FrontActivity {
     pub(super) texts: BTreeMap<LineId, String>,
     /// Commands that wait for others, in the order in which they were entered.
     unshown: Vec<UnshownLine>,
-    /// Whether the waiting lines are sent as soon as what runs has stopped.
+    /// Whether the waiting lines are sent as soon as the running work has stopped.
     pub(super) sends_after_stop: bool,
 }
 
 impl FrontActivity {
-    /// Nothing runs for `view`; the lines of `queue` wait.
+    /// Returns the state in which nothing runs for `view`, and the lines of `queue` wait.
     pub(super) fn new(view: AgentId, queue: QueueView, compiling: watch::Receiver<Option<String>>) -> Self {
         Self {
             busy: Busy::new(view),
@@ -85,7 +85,7 @@ impl FrontActivity {
         self.queue.lines.iter().any(|waiting| waiting.id == id)
     }
 
-    /// Whether a command has not ended that may move the view.
+    /// Whether a command that may move the view has not ended yet.
     pub(super) fn is_view_moving(&self) -> bool {
         self.submitted.values().any(|line| line.moves_view)
     }
@@ -98,7 +98,7 @@ impl FrontActivity {
         }
     }
 
-    /// Adds a line that was submitted. Returns whether it is shown now: it neither waits in the queue nor for a command.
+    /// Adds a line that was submitted. Returns whether it is shown now, because it waits neither in the queue nor for a command.
     pub(super) fn add(&mut self, line: &str, submitted: Submitted, session: &Session) -> bool {
         let (id, agent) = (submitted.id(), submitted.agent());
         let is_bare_help = line.trim() == "/help";

@@ -1,4 +1,4 @@
-//! The host's own tools as sentences: forks, mail and skills. Their results are JSON for the model, so the terminal words them. Pure.
+//! Describes calls of the host's own tools (forks, mail and skills) in sentences, because the results are JSON for the model. Pure.
 
 use patchbay_core::{Task, text};
 use serde_json::Value;
@@ -38,7 +38,7 @@ pub(super) fn sentence(tool: &str, input: &Value) -> Option<String> {
     })
 }
 
-/// Describes the result of one of these tools, or returns `None` for another tool or an unknown format.
+/// Describes the result of one of the host's tools, or returns `None` for another tool or an unknown format.
 pub(super) fn result(tool: &str, content: &str) -> Option<String> {
     if !matches!(tool, "fork" | "kill" | "task_list") && !tool.starts_with("mail_") {
         return None;

@@ -12,7 +12,7 @@ use crate::{ReplError, words};
 const LINES: usize = 200;
 
 impl Front {
-    /// The view has moved to `agent`. Nothing of it is printed before [`Front::join_if_due`].
+    /// Follows the view, which has moved to `agent`. [`Front::join_if_due`] later prints the agent's conversation.
     pub(super) fn view_moved(&mut self, agent: AgentId) {
         self.conversation.transcript.end();
         self.events.only_deltas_of([agent]);
@@ -29,7 +29,7 @@ impl Front {
             return Ok(());
         }
         let now = self.session.agent_in_view_now().await.map_err(|error| ReplError::Store(error.to_string()))?;
-        // If the view has moved again, its event follows.
+        // If the view has moved again, another `ViewMoved` follows.
         if now.id == self.conversation.view.id {
             self.conversation.is_joining = false;
             self.activity.busy.set_view(now.id, now.answer.is_some());
@@ -59,7 +59,7 @@ impl Front {
         Ok(())
     }
 
-    /// Shows an event that is about an agent: in full for the one in view, at most one line for the others.
+    /// Shows an event about an agent: in full for the agent in view, in at most one line for the others.
     pub(super) fn agent_event(&mut self, event: &Event, now: Instant) {
         let in_view = event.agent == self.conversation.view.id;
         match &event.kind {
@@ -77,7 +77,7 @@ impl Front {
             }
             EventKind::AgentKilled => {
                 self.conversation.view.is_dead |= in_view;
-                // The outcome of the command says it.
+                // The outcome of the command reports it.
                 if self.activity.busy.runs_command("/kill") {
                     return;
                 }
@@ -119,8 +119,8 @@ impl Front {
         }
     }
 
-    /// Puts the message that the conversation went back to into the composer, unless it has a text. The words that
-    /// name its files attach them again.
+    /// Puts the message that the conversation was rewound to into the composer, unless the composer has text. The words
+    /// that name the message's files attach them again.
     fn put_back(&mut self, rewound: &RewoundData) {
         if self.input.composer.is_empty() {
             rewound.attached.iter().for_each(|path| self.input.composer.choose(&typed_paths::word_of(path)));
@@ -129,7 +129,7 @@ impl Front {
         }
     }
 
-    /// Stops the agents that work, says how many, and leaves.
+    /// Stops the agents that work, reports how many, and leaves.
     pub(super) fn quit(&mut self, outcome: &Outcome) {
         let stopped = self.session.stop_all();
         if stopped > 0 {

@@ -5,7 +5,7 @@ use patchbay_markdown::{MarkdownRenderer, RenderOptions, StyledLine};
 
 use super::{live::Row, style::Look};
 
-/// One block of text of an answer.
+/// One text block of an answer.
 pub(crate) struct StreamedAnswer {
     renderer: MarkdownRenderer,
     columns: usize,
@@ -16,12 +16,12 @@ impl StreamedAnswer {
         Self { renderer: MarkdownRenderer::new(options(columns, look)), columns }
     }
 
-    /// Adds text and returns the lines that are finished by it.
+    /// Adds text, and returns the lines that it completes.
     pub(crate) fn push(&mut self, text: &str) -> Vec<String> {
         self.renderer.push(text).iter().map(StyledLine::to_ansi).collect()
     }
 
-    /// Returns the rows of the open block, at most `height`, the last ones.
+    /// Returns the last rows of the open block, at most `height`.
     pub(crate) fn tail(&self, height: usize) -> Vec<Row> {
         let limit = self.columns.saturating_sub(1);
         let lines = self.renderer.tail(height);
@@ -38,14 +38,14 @@ impl StreamedAnswer {
         self.renderer.finish().iter().map(StyledLine::to_ansi).collect()
     }
 
-    /// The window has another width.
+    /// Adapts to another width of the window.
     pub(crate) fn set_columns(&mut self, columns: usize) {
         self.columns = columns;
         self.renderer.set_columns(prose_columns(columns));
     }
 }
 
-/// Prose is broken one column before the edge, as all live rows are.
+/// Prose is wrapped one column before the edge, as in all live rows.
 fn prose_columns(columns: usize) -> usize {
     columns.saturating_sub(1)
 }

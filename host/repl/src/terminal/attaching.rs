@@ -9,8 +9,8 @@ use patchbay_session::{LineInput, Session};
 use super::{Front, input::FilesOfLine, typed_paths::PathInText};
 
 impl Front {
-    /// Begins to read the files that the text attaches. Returns false if there are none; the text can then be sent at once.
-    /// `joins` is passed on to the session.
+    /// Begins to read the files that the text attaches. Returns false if there are none; the text can then be sent
+    /// immediately. `joins` is passed on to the session.
     pub(super) fn attach(&mut self, joins: bool) -> bool {
         if self.input.attaching.is_some() {
             return true;
@@ -27,7 +27,7 @@ impl Front {
         true
     }
 
-    /// Sends the text with its files. If a file is refused, the text stays; also if it was edited meanwhile.
+    /// Sends the text with its files. If a file is refused, or the text was edited in the meantime, the composer keeps the text.
     pub(super) fn attached(&mut self, typed: &str, read: Result<FilesOfLine, Outcome>) {
         self.input.attaching = None;
         self.window.change_now();

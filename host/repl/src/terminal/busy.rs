@@ -1,6 +1,6 @@
 //! Running work: the lines of this front and the turns of all agents. The busy row shows the current step of
-//! the agent in view, for how long it has been running, and how to stop it. The loop in `terminal` passes
-//! events; the clock is the front's.
+//! the agent in view, how long it has been running, and how to stop it. The loop in `terminal` passes events
+//! and the time.
 
 use std::{
     collections::BTreeMap,
@@ -50,14 +50,14 @@ enum Step {
     Answering,
     /// The request waits for this limit.
     RequestWaits(String),
-    /// The provider failed and is asked again at this time, for the cause.
+    /// The provider failed because of `cause`, and the request is sent again at the time `at`.
     Retrying {
         at: Instant,
         attempt: u32,
         of: u32,
         cause: String,
     },
-    /// Tools that run, and the newest progress.
+    /// The running tools, and the newest progress.
     Tools {
         names: Vec<String>,
         progress: Option<String>,
@@ -66,12 +66,12 @@ enum Step {
 }
 
 impl Busy {
-    /// Nothing runs, and `view` is in view.
+    /// Returns the state in which nothing runs. `view` is the agent in view.
     pub(crate) fn new(view: AgentId) -> Self {
         Self { view, lines: Vec::new(), turns: BTreeMap::new(), step: Step::Waiting, tokens: 0 }
     }
 
-    /// Another agent is in view, which is writing an answer if `is_answering`.
+    /// Sets the agent in view, which is writing an answer if `is_answering`.
     pub(crate) fn set_view(&mut self, view: AgentId, is_answering: bool) {
         self.view = view;
         self.step = if is_answering { Step::Answering } else { Step::Waiting };
@@ -103,7 +103,7 @@ impl Busy {
         Some(now.saturating_duration_since(self.turns.remove(&agent)?))
     }
 
-    /// The agents that run a turn are exactly these; events were lost.
+    /// Sets which agents run a turn, after events were lost.
     pub(crate) fn set_turns(&mut self, working: impl IntoIterator<Item = AgentId>, now: Instant) {
         let known = std::mem::take(&mut self.turns);
         self.turns = working.into_iter().map(|agent| (agent, known.get(&agent).copied().unwrap_or(now))).collect();
@@ -119,12 +119,12 @@ impl Busy {
         self.turns.contains_key(&agent)
     }
 
-    /// Number of other agents that run a turn, without those that are `asking`.
+    /// Returns how many other agents run a turn, not counting the agents in `asking`.
     pub(crate) fn others(&self, asking: &[AgentId]) -> usize {
         self.turns.keys().filter(|agent| **agent != self.view && !asking.contains(agent)).count()
     }
 
-    /// Whether a line runs that is this command.
+    /// Whether a line with the command `name` is running.
     pub(crate) fn runs_command(&self, name: &str) -> bool {
         let mut commands = self.lines.iter().filter_map(|line| line.command.as_deref());
         commands.any(|command| command.split_whitespace().next() == Some(name))
@@ -135,7 +135,7 @@ impl Busy {
         self.lines.iter().filter(|line| line.agent == self.view).map(|line| line.id).collect()
     }
 
-    /// Notes what an event of `agent` says about the work.
+    /// Updates the running work after an event of `agent`.
     pub(crate) fn event(&mut self, agent: AgentId, event: &EventKind, now: Instant) {
         match event {
             EventKind::TurnBegan { .. } => {
@@ -198,7 +198,7 @@ impl Busy {
 
     /// Returns the text of the row; `None` if nothing runs. `model` answers messages; `compiling` is the progress of
     /// compilation. If the row is wider than `columns`, the limit that a request waits for, the cause of a retry or the progress of
-    /// a tool is truncated to keep the hint at the end visible, which says how to stop.
+    /// a tool is truncated, to keep the final hint about how to stop visible.
     pub(crate) fn text(
         &self,
         model: Option<&str>,
@@ -226,7 +226,7 @@ impl Busy {
             }
             Step::Retrying { at, attempt, of, cause } => {
                 let left = at.saturating_duration_since(now);
-                // Rounded up, which makes the row count to 1.
+                // Rounded up, so the countdown ends at 1.
                 let left = Duration::from_secs(left.as_millis().div_ceil(1000).try_into().unwrap_or(u64::MAX));
                 let when =
                     if left.is_zero() { "retrying".to_owned() } else { format!("retrying in {}", seconds(left)) };
@@ -251,10 +251,10 @@ impl Busy {
     }
 }
 
-/// Returns the step of a wait. `first` is the number of attempts that are counted besides the retries.
+/// Returns the step while a retry waits. `first` is added to the numbers of the retry, to count the first attempt as well.
 fn retrying(retry: &Retrying, first: u32, now: Instant) -> Step {
     let Retrying { wait_ms, attempt, of, cause, .. } = retry;
-    // A wait that the clock cannot add is over at once; the provider's limit is minutes.
+    // A wait beyond the range of the clock ends immediately. In practice, waits are limited to minutes.
     let at = now.checked_add(Duration::from_millis(*wait_ms)).unwrap_or(now);
     let [attempt, of] = [attempt, of].map(|retries| retries.saturating_add(first));
     Step::Retrying { at, attempt, of, cause: text::excerpt(cause, CAUSE) }
@@ -334,7 +334,7 @@ mod tests {
         assert_eq!(text(&busy, 40), "* m1 · waiting: demo accept… · Esc stops");
         busy.event(AGENT, &EventKind::RequestWaits { limit: None }, now);
         assert_eq!(text(&busy, 80), "* m1 · 0 s · Esc stops");
-        // The request of another agent changes nothing, and what came meanwhile stays.
+        // The request of another agent changes nothing, and the end of a wait does not replace a newer step.
         busy.event(OTHER, &EventKind::RequestWaits { limit: Some(RequestLimit { provider: None, at_once: 1 }) }, now);
         busy.event(AGENT, &delta(DeltaKind::Text), now);
         busy.event(AGENT, &EventKind::RequestWaits { limit: None }, now);

@@ -12,9 +12,9 @@ use super::agent_text;
 const ROW: usize = 200;
 /// Length limit of a quoted text in characters.
 const QUOTED: usize = 80;
-/// Lines of a result that are shown below its row.
+/// How many lines of a result are shown below its row.
 const LAST_LINES: usize = 3;
-/// Files of a patch that are named.
+/// How many files of a patch are named.
 const PATCHED: usize = 3;
 
 /// A skill's declaration about a tool.
@@ -22,7 +22,7 @@ const PATCHED: usize = 3;
 pub(crate) struct KindClaim<'a> {
     /// The kind that the tool declares in its annotations.
     pub(crate) kind: &'a str,
-    /// Whether the skill is a bundled one. The kind of any other tool is a claim, so its name is shown, too.
+    /// Whether the skill is bundled. The kind of any other skill's tool is only a claim, so the tool's name is shown as well.
     pub(crate) is_bundled: bool,
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn sentence(call: &ToolCall, declared: Option<KindClaim<'_>>) -> Stri
     said.unwrap_or_else(|| format!("{} {}", text::excerpt(&call.name, ROW), text::excerpt(&call.input, ROW)))
 }
 
-/// A call of a tool outside of the sandbox, named as its question names it.
+/// Describes a call of a tool outside of the sandbox, with the names that its question uses.
 fn outside(name: &str, input: &str) -> Option<String> {
     let (server, tool) = name.split_once("__")?;
     let [server, tool, input] = [server, tool, input].map(|part| text::excerpt(part, ROW));
@@ -96,13 +96,13 @@ pub(super) fn quoted(input: &Value, key: &str) -> Option<String> {
     word(input, key).map(|text| format!("\"{}\"", text::excerpt(&text, QUOTED)))
 }
 
-/// Returns the texts of the list at `key`.
+/// Names the strings in the list at `key`.
 fn each(input: &Value, key: &str) -> Option<String> {
     let texts = input.get(key)?.as_array()?.iter().filter_map(Value::as_str);
     counted(texts.collect())
 }
 
-/// Returns the files that a unified diff changes.
+/// Names the files that a unified diff changes.
 fn patched(input: &Value) -> Option<String> {
     let lines = input.get("patch")?.as_str()?.lines();
     let mut files: Vec<&str> = Vec::new();
@@ -126,7 +126,7 @@ fn counted(names: Vec<&str>) -> Option<String> {
     }
 }
 
-/// Returns a program, if it has one line, or its length.
+/// Returns a program if it has one line, or else its number of lines.
 fn program(input: &Value) -> Option<String> {
     let code = input.get("code")?.as_str()?;
     Some(match code.lines().count() {
@@ -135,7 +135,7 @@ fn program(input: &Value) -> Option<String> {
     })
 }
 
-/// Returns the last lines of a result that has more than one, for below its row. Those of JSON say nothing.
+/// Returns the last lines of a result with several lines, to show below its row. The last lines of JSON are left out as useless.
 pub(crate) fn last_lines(content: &str) -> Vec<String> {
     if content.trim_start().starts_with(['{', '[']) && serde_json::from_str::<IgnoredAny>(content).is_ok() {
         return Vec::new();

@@ -1,12 +1,12 @@
-//! Measures how long each call of a tool takes, by the front's clock. `transcript` asks it for the line of a result.
+//! Measures how long each call of a tool takes, by the front's clock. `calls` shows the time in the row of the result.
 
 use std::time::{Duration, Instant};
 
-/// Measures a call: from the answer that calls tools, or from the previous result, to the next result. This works
-/// because an agent's calls run one after another. The timer is paused while a question is open.
+/// Measures a call from the answer that calls tools, or from the previous result, to the next result. For calls that run
+/// side by side, the time is only approximate. The timer is paused while a question is open.
 #[derive(Debug, Default)]
 pub(crate) struct CallTimer {
-    /// When the running call began; `None` if that was not seen, as for a call before the front was started.
+    /// When the running call began; `None` if the front did not see it, for example because it was started later.
     since: Option<Instant>,
     /// When the open question was asked.
     paused: Option<Instant>,
@@ -19,7 +19,7 @@ impl CallTimer {
         self.paused = self.paused.map(|_| now);
     }
 
-    /// Stops the timer while a question `is_open`.
+    /// Pauses the timer while a question `is_open`, and continues it afterwards.
     pub(crate) fn pause(&mut self, is_open: bool, now: Instant) {
         match (is_open, self.paused) {
             (true, None) => self.paused = Some(now),
@@ -41,7 +41,7 @@ impl CallTimer {
     }
 }
 
-/// Returns a duration as a user reads it: `4 s`, `2 min 5 s`.
+/// Formats a duration for the user: `4 s`, `2 min 5 s`.
 pub(crate) fn seconds(duration: Duration) -> String {
     match duration.as_secs() {
         seconds @ 0..60 => format!("{seconds} s"),
@@ -49,7 +49,7 @@ pub(crate) fn seconds(duration: Duration) -> String {
     }
 }
 
-/// Returns a duration as a user reads it. Less than 10 seconds are rounded up to a tenth: `0.1 s`.
+/// Formats a duration for the user. A duration below 10 seconds is rounded up to a tenth: `0.1 s`.
 pub(crate) fn tenths(duration: Duration) -> String {
     let tenths = duration.as_millis().div_ceil(100).max(1);
     if tenths < 100 { format!("{}.{} s", tenths / 10, tenths % 10) } else { seconds(duration.max(Duration::from_secs(10))) }

@@ -20,7 +20,7 @@ use crate::words;
 /// Length limit of a result on the row of its call, in characters.
 const SHOWN: usize = 100;
 
-/// The calls without a result. They run one after another: the first one is running.
+/// The calls without a result, in the order of the answer. Some of them may run side by side.
 #[derive(Default)]
 pub(super) struct Calls {
     open: VecDeque<CallRow>,
@@ -34,7 +34,7 @@ struct CallRow {
     /// A description of the call, as it is printed.
     what: String,
     input: String,
-    /// The change that it makes to a file.
+    /// The change that the call makes to a file.
     diff: Option<FileDiff>,
     /// Whether the result contains nothing beyond `diff`.
     is_edit: bool,
@@ -58,7 +58,7 @@ impl Calls {
         self.skills = Some(skills);
     }
 
-    /// Sets whether a question is open. Meanwhile the call's timer is paused.
+    /// Sets whether a question is open. The call's timer is paused while it is.
     pub(super) fn pause(&mut self, is_open: bool, now: Instant) {
         self.timer.pause(is_open, now);
     }
@@ -77,7 +77,7 @@ impl Calls {
         });
         let diff = diff::of_call(&call);
         let mut what = call_text::sentence(&call, declared);
-        // The old text of a file that is written is not known, and how often an edit applies neither.
+        // Otherwise the counts are unknown: a written file has an unknown old text, and `all` an unknown number of replacements.
         let is_edit = call.name == "files__edit" && !call.input.contains("\"all\"");
         if let Some(counts) = diff.as_ref().filter(|_| is_edit).map(FileDiff::counts) {
             what = format!("{what} {counts}");
@@ -85,7 +85,7 @@ impl Calls {
         CallRow { id: call.id, what, input: call.input, diff, is_edit }
     }
 
-    /// Ends a call with its result. A call that began before the front came is named by its tool.
+    /// Ends a call with its result. A call that began before the front started is named by its tool.
     pub(super) fn end(&mut self, content: &str, result: Option<&ToolRecord>, now: Instant) -> EndedCall {
         let content = text::clean(content);
         let failed = result.and_then(|result| result.error);
@@ -124,7 +124,7 @@ impl Calls {
         rows
     }
 
-    /// Takes the rows of the calls that get no result here: they were stopped, or another agent comes into view.
+    /// Takes the rows of calls that get no result here, because they were stopped or another agent comes into view.
     pub(super) fn take_open(&mut self) -> Vec<String> {
         self.open.drain(..).map(|call| row_of(&call)).collect()
     }
@@ -191,7 +191,7 @@ mod tests {
         calls.begin(Some(&answer(&[("1", "a__b", "{}"), ("2", "c__d", "{}")])), now);
         calls.end("x", Some(&result("2", "c__d", None)), now);
         assert_eq!(calls.take_open(), ["→ a__b {}"]);
-        // A call that began before the front.
+        // A call that began before the front started.
         assert_eq!(calls.end("x\ny", Some(&result("9", "e__f", None)), now).row, "e__f · 2 lines · 0.1 s");
     }
 }

@@ -27,7 +27,7 @@ impl Front {
         }));
     }
 
-    /// Opens the menu if suggestions are available at once, as is usual for commands. The menu is then drawn in the
+    /// Opens the menu if suggestions are available immediately, as is usual for commands. The menu is then drawn in the
     /// same frame as the typed character and does not flicker.
     pub(super) fn take_suggestions(&mut self) {
         if let Some((typed, suggestions)) =
@@ -43,7 +43,7 @@ impl Front {
         if typed != self.input.composer.text() {
             return;
         }
-        // The frame of the key is drawn already.
+        // The frame of the key may have been drawn already.
         self.window.change_now();
         self.input.menu = Menu::of(suggestions);
         if std::mem::take(&mut self.input.tab) {
@@ -59,8 +59,8 @@ impl Front {
         }
     }
 
-    /// Completes the text from the menu as far as it is unambiguous, then goes through the menu. Where the typed text is
-    /// not the beginning of the suggestions, the chosen one or the first one is accepted.
+    /// Completes the text from the menu as far as it is unambiguous, then steps through the menu. If the typed text is not
+    /// a prefix of the suggestions, accepts the chosen suggestion or else the first.
     pub(super) fn complete(&mut self) {
         let Some(menu) = &mut self.input.menu else {
             self.input.tab = true;
@@ -84,7 +84,7 @@ impl Front {
         }
     }
 
-    /// Replaces a part of the text by a suggestion.
+    /// Replaces a part of the text with a suggestion.
     pub(super) fn accept(&mut self, suggestion: &Suggestion) {
         let text = self.input.composer.text();
         let before = text.get(..suggestion.start).unwrap_or_default();

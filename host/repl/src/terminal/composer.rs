@@ -22,9 +22,9 @@ pub(crate) struct Composer {
     pastes: Pastes,
     paths: TypedPaths,
     history: InputHistory,
-    /// Whether the text begins with a `!` that was typed. A pasted one is text.
+    /// Whether the text begins with a `!` that was typed. A pasted `!` is plain text.
     is_own_command: bool,
-    /// The last lines with words that attach a file, and these words.
+    /// The most recent lines with words that attach a file, and these words.
     attaching: VecDeque<(String, Vec<String>)>,
 }
 
@@ -44,12 +44,12 @@ impl Composer {
         }
     }
 
-    /// Whether the text is a command that the user typed behind `!`.
+    /// Whether the text is a command that the user typed after `!`.
     pub(crate) fn is_own_command(&self) -> bool {
         self.is_own_command && self.text().starts_with('!') && self.text().trim().len() > 1
     }
 
-    /// Returns the text as typed; a long paste is its placeholder.
+    /// Returns the text as typed, with a placeholder for each long paste.
     pub(crate) fn text(&self) -> &str {
         self.model.current_buffer_contents()
     }
@@ -107,7 +107,7 @@ impl Composer {
     }
 
     /// Inserts a pasted text: cleaned, and as a placeholder if it is long. A second paste of the same text, with the
-    /// placeholder still before the cursor, replaces the placeholder by the text.
+    /// placeholder still before the cursor, replaces the placeholder with the text.
     pub(crate) fn paste(&mut self, pasted: &str) {
         let pasted = text::clean(&pasted.replace("\r\n", "\n").replace('\r', "\n"));
         let before = self.text().get(..self.cursor()).unwrap_or_default().to_owned();
@@ -123,7 +123,7 @@ impl Composer {
         }
     }
 
-    /// Replaces the placeholder at the cursor by its text. Returns false if there is none.
+    /// Replaces the placeholder at the cursor with its text. Returns false if there is none.
     pub(crate) fn expand_paste(&mut self) -> bool {
         let text = self.text();
         let Some((range, pasted)) = self.pastes.at(text, self.cursor()) else { return false };
@@ -156,7 +156,7 @@ impl Composer {
         self.run(EditCommand::Clear);
     }
 
-    /// Takes the text with all pastes in full and adds it to the history.
+    /// Removes and returns the text, with all pastes in full, and adds it to the history.
     pub(crate) fn take(&mut self) -> String {
         let text = self.pastes.expand(self.text());
         let words = self.paths.words(self.text());
@@ -177,7 +177,7 @@ impl Composer {
         self.paths.choose(word);
     }
 
-    /// Returns the paths in the text whose files the user wants to attach. Paths in pasted text behind a placeholder are ignored.
+    /// Returns the paths in the text whose files the user wants to attach. Paths in the text of a placeholder are ignored.
     pub(crate) fn attached_paths(&self) -> Vec<PathInText> {
         self.paths.paths(self.text())
     }
@@ -228,8 +228,8 @@ impl Composer {
         &self.history
     }
 
-    /// Returns the rows of the text behind `prompt`, at most `height`, with `hint` in faint behind the text,
-    /// and the cursor's place in them.
+    /// Returns the rows of `prompt` and the text, at most `height`, with a faint `hint` after the text, and the
+    /// cursor's position in them.
     pub(crate) fn view(&self, prompt: &str, columns: usize, height: usize, mark: Mark, hint: Option<&str>) -> Wrapped {
         wrap::input(prompt, self.text(), self.cursor(), columns, height, mark, hint)
     }

@@ -10,7 +10,7 @@ use super::{questions::Questions, transcript::Transcript};
 pub(super) struct FrontConversation {
     /// The agent in view, according to the events: the session may have moved the view already.
     pub(super) view: AgentInView,
-    /// Whether the view has moved and nothing of the agent was printed yet.
+    /// Whether the view has moved, but the agent's conversation is not printed yet.
     pub(super) is_joining: bool,
     pub(super) transcript: Transcript,
     pub(super) questions: Questions,
@@ -18,7 +18,7 @@ pub(super) struct FrontConversation {
     pub(super) model: Option<ModelInUse>,
     /// How the last turn of each agent ended, if that was printed.
     told: BTreeMap<AgentId, (Code, String)>,
-    /// Whether the model or the unread mail of the agent in view may have changed.
+    /// Whether the model, the unread mail or the tasks of the agent in view may have changed.
     pub(super) is_outdated: bool,
     /// Whether events were lost.
     pub(super) has_lagged: bool,
@@ -38,14 +38,14 @@ impl FrontConversation {
         }
     }
 
-    /// How a turn of `agent` ended is printed.
+    /// Notes that the outcome of a turn of `agent` is printed.
     pub(super) fn tell(&mut self, agent: AgentId, outcome: &Outcome) {
-        // All of an answer is printed from its row.
+        // The text of an answer is printed from its row.
         let message = if outcome.is_ok() { String::new() } else { outcome.message.clone() };
         self.told.insert(agent, (outcome.code, message));
     }
 
-    /// Whether the outcome of a line of `agent` was told when its turn ended.
+    /// Whether the outcome of a line of `agent` was printed when its turn ended.
     pub(super) fn was_told(&self, agent: AgentId, outcome: &Outcome) -> bool {
         let told = self.told.get(&agent);
         told.is_some_and(|(code, message)| *code == outcome.code && (outcome.is_ok() || *message == outcome.message))
@@ -55,7 +55,7 @@ impl FrontConversation {
         self.was_told(agent, outcome) && self.told.remove(&agent).is_some()
     }
 
-    /// Tells the transcript whether the agent in view waits for an answer of the user.
+    /// Tells the transcript whether the agent in view waits for the user to answer a question.
     pub(super) fn note_question(&mut self, now: Instant) {
         self.transcript.set_question(self.questions.agent() == Some(self.view.id), now);
     }

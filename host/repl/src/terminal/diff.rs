@@ -1,4 +1,4 @@
-//! Differences of files as rows: below the result of `files__edit` and `files__write`, and in questions.
+//! File diffs as rows: below the results of `files__edit` and `files__write`, and in questions.
 
 use patchbay_core::{completion::ToolCall, text};
 use patchbay_markdown::Palette;
@@ -10,11 +10,11 @@ use super::{
     wrap::cut,
 };
 
-/// Changed lines that are shown below a result; further ones are counted.
+/// How many changed lines are shown below a result. The others are counted.
 const LINES: usize = 20;
 
-/// Returns the changes that `call` makes to a file; nothing for other tools, and for inputs that are not theirs. The
-/// old text of a whole file is not known here, so all lines of a written file are added ones.
+/// Returns the changes that `call` makes to a file; `None` for other tools, and for invalid inputs. The old text of a
+/// whole file is not known here, so all lines of a written file count as added.
 pub(crate) fn of_call(call: &ToolCall) -> Option<FileDiff> {
     match &*call.name {
         "files__edit" => match call.text_arguments(["old", "new"]) {
@@ -29,7 +29,7 @@ pub(crate) fn of_call(call: &ToolCall) -> Option<FileDiff> {
     }
 }
 
-/// Returns the lines that differ, for below a result. Their numbers in the file are not known.
+/// Returns the lines that differ, to show below a result. Their numbers in the file are not known.
 pub(crate) fn changed_lines(diff: &FileDiff, palette: Palette) -> Vec<String> {
     let changed = diff.lines.iter().filter_map(DiffLine::parts).filter(|(_, sign, _)| *sign != ' ');
     let shown =

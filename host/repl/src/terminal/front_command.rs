@@ -1,4 +1,4 @@
-//! The terminal's own commands: they show data that the terminal has kept and never reach the session.
+//! The terminal's own commands, such as `/show`, `/copy` and `/resume`. They never reach the session.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 

@@ -48,8 +48,8 @@ impl InputHistory {
         Ok(Self { file, entries, file_here, here: here.into_iter().collect(), browsing: None })
     }
 
-    /// Adds an entered line, unless it repeats the last one. The file is written at once; otherwise a
-    /// killed process would lose the line.
+    /// Adds an entered line, unless it repeats the last one. The file is written immediately; otherwise
+    /// a killed process would lose the line.
     pub(crate) fn add(&mut self, line: &str) {
         self.browsing = None;
         if line.trim().is_empty() || self.entries.last().is_some_and(|last| last == line) {
@@ -92,12 +92,12 @@ impl InputHistory {
         }
     }
 
-    /// Whether an entry is shown that was not edited.
+    /// Whether an entry is shown and has not been edited.
     pub(crate) fn is_browsing(&self) -> bool {
         self.browsing.is_some()
     }
 
-    /// Ends browsing: the user has edited the shown entry.
+    /// Ends browsing, because the user has edited the shown entry.
     pub(crate) fn leave(&mut self) {
         self.browsing = None;
     }

@@ -14,13 +14,13 @@ pub(super) struct TakenBackLine {
     pub(super) attached: Vec<String>,
 }
 
-/// The typed text, and its files.
+/// Reads the files of a typed text. Returns the text and its files.
 pub(super) type ReadingFiles = BoxFuture<'static, (String, Result<FilesOfLine, Outcome>)>;
 
 /// A text with its files.
 pub(super) struct FilesOfLine {
     pub(super) input: LineInput,
-    /// Paths of files that the text names and that are not attached.
+    /// Paths of files that the text names but does not attach.
     pub(super) unattached: Vec<String>,
 }
 
@@ -55,9 +55,9 @@ pub(super) struct FrontInput {
     pub(super) listing: Option<BoxFuture<'static, String>>,
     /// A short message below the composer, until the next key.
     pub(super) hint: Option<String>,
-    /// When Ctrl+C has said how to leave.
+    /// When Ctrl+C last showed how to leave.
     pub(super) interrupted: Option<Instant>,
-    /// When Esc has said that a second one lists the messages to go back to.
+    /// When Esc last showed that a second Esc lists the messages to go back to.
     pub(super) escaped: Option<Instant>,
     /// Whether all tasks of the agent in view are shown.
     pub(super) shows_tasks: bool,

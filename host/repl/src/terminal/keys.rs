@@ -99,7 +99,7 @@ impl Front {
         true
     }
 
-    /// Passes a key to the user's reason for a no, which is written in the composer.
+    /// Handles a key while the user types the reason for a no in the composer.
     fn refusing_key(&mut self, key: KeyEvent, now: Instant) -> bool {
         self.conversation.questions.typed(now);
         let why = match key.code {
@@ -113,7 +113,7 @@ impl Front {
         true
     }
 
-    /// Shift+Tab: goes to the next mode, which holds from the next effect on.
+    /// Shift+Tab: switches to the next mode, which applies from the next effect on.
     fn next_mode(&mut self) {
         let mode = self.session.mode().next();
         self.session.set_mode(mode);
@@ -131,11 +131,11 @@ impl Front {
         }
     }
 
-    /// Ctrl+C: clears the text, else stops what runs, else prints how to leave; a second one leaves. The open question
-    /// of an agent that is not in view is denied.
+    /// Ctrl+C: clears the text, or else stops the running work, or else prints how to leave; a second Ctrl+C leaves. The
+    /// open question of an agent that is not in view is denied.
     pub(super) fn interrupt(&mut self, now: Instant) {
         self.window.change();
-        // Only a press that has said how to leave counts as the first one.
+        // Only a press that showed how to leave counts as the first press.
         let again = self.input.interrupted.take().is_some_and(|before| now.saturating_duration_since(before) < TWICE);
         let has_text = !self.input.composer.is_empty();
         if !has_text && self.conversation.questions.agent().is_some_and(|agent| agent != self.conversation.view.id) {
@@ -156,7 +156,7 @@ impl Front {
         }
     }
 
-    /// Esc: closes the menu or search if one is open, otherwise stops the running work. Twice without a text, it
+    /// Esc: closes the menu if it is open, otherwise stops the running work. If it is pressed twice without text, it
     /// lists the messages to go back to.
     fn escape(&mut self, now: Instant) {
         let before = self.input.escaped.take();
@@ -194,8 +194,8 @@ impl Front {
         self.edited();
     }
 
-    /// Enter: accepts the chosen item of the menu, breaks the line after a backslash, else runs the text. A message joins the turn
-    /// that runs if `joins` is true, else it waits for the end of that.
+    /// Enter: accepts the chosen item of the menu, breaks the line after a backslash, or else runs the text. A message joins the
+    /// running turn if `joins` is true; otherwise it waits until the turn has ended.
     fn enter(&mut self, joins: bool) {
         if let Some(chosen) = self.input.menu.as_ref().and_then(Menu::chosen).cloned() {
             self.accept(&chosen);
@@ -234,7 +234,7 @@ impl Front {
         }
     }
 
-    /// Ctrl+Enter: like Enter, but also stops the running work, which sends waiting lines at once.
+    /// Ctrl+Enter: like Enter, but also stops the running work, after which waiting lines are sent immediately.
     fn send_now(&mut self) {
         let (running, is_busy) = (self.activity.busy.running(), !self.activity.is_idle());
         self.enter(true);

@@ -1,8 +1,8 @@
-//! The live area: the rows below the last finished line, the only rows that are ever drawn again. The loop in `terminal`
+//! The live area: the rows below the last finished line, and the only rows that are ever redrawn. The loop in `terminal`
 //! passes finished lines and a [`LiveView`]; this module returns the bytes for the terminal.
 //!
 //! Rules that its tests check: a finished line is printed once and never touched; nothing clears the screen or the
-//! scrollback, sets a scroll region or asks for the cursor's position; a frame is one write.
+//! scrollback, sets a scroll region or requests the cursor's position; a frame is one write.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use unicode_width::UnicodeWidthStr as _;
 /// One row of the live area. It is narrower than the terminal and contains no newline.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Row {
-    /// The text with its SGR sequences, which end in the row.
+    /// The text with its SGR (style) sequences, which are reset before the row ends.
     pub(crate) text: String,
     /// Width of the text in columns.
     pub(crate) width: usize,
@@ -24,7 +24,7 @@ impl Row {
         Self { width: text.width(), text }
     }
 
-    /// A row whose whole text is wrapped in the SGR sequence `on`.
+    /// Returns a row whose whole text has the style of the SGR sequence `on`.
     pub(crate) fn styled(on: &str, text: &str) -> Self {
         Self { width: text.width(), text: format!("{on}{text}\x1b[0m") }
     }
@@ -43,20 +43,20 @@ pub(crate) struct LiveArea {
     drawn: LiveView,
     /// The terminal's width when the area was drawn.
     columns: usize,
-    /// Whether the terminal wraps long lines again when it is resized, as nearly all do.
+    /// Whether the terminal rewraps long lines when it is resized, as nearly all terminals do.
     rewraps: bool,
     /// An escape sequence that the next frame writes after the finished lines.
     mark: String,
 }
 
-/// If the unchanged start of a row has fewer bytes than this, it is written again: moving the cursor past it would take
-/// as many bytes.
+/// If the unchanged start of a row has fewer bytes than this, it is written again, because moving the cursor past it
+/// would take as many bytes.
 const SHORT: usize = 8;
 const BEGIN: &str = "\x1b[?2026h";
 const END: &str = "\x1b[?2026l";
 
 impl LiveArea {
-    /// An area that is not drawn yet; the cursor is at the start of an empty line.
+    /// Returns an area that is not drawn yet. The cursor must be at the start of an empty line.
     pub(crate) fn new(rewraps: bool) -> Self {
         Self { drawn: LiveView::default(), columns: 0, rewraps, mark: String::new() }
     }
@@ -101,7 +101,7 @@ impl LiveArea {
         out
     }
 
-    /// Replaces the area by `finished` and the mark behind it.
+    /// Replaces the area with `finished`, followed by the mark.
     fn finish(&mut self, out: &mut String, columns: usize, finished: &[String]) {
         self.erase(out, columns);
         for line in finished {
@@ -116,7 +116,7 @@ impl LiveArea {
         self.columns = 0;
     }
 
-    /// Forgets the last frame: another program has used the terminal, and the cursor is at the start of an empty line.
+    /// Forgets the last frame, because another program has used the terminal. The cursor must be at the start of an empty line.
     pub(crate) fn forget(&mut self) {
         self.drawn = LiveView::default();
     }
@@ -157,15 +157,15 @@ impl LiveArea {
         out.push_str("\r\x1b[J");
     }
 
-    /// The rows from the top of the area to the cursor as the terminal shows them now, after it may have been resized. The
-    /// number is rather too small than too large: a row that is drawn twice is better than a finished line that is erased.
+    /// Returns how many rows the terminal now shows between the top of the area and the cursor, possibly after a resize. In
+    /// doubt the number is too small, because a row that is drawn twice is better than a finished line that is erased.
     fn rows_above_cursor(&self, columns: usize) -> usize {
         let (row, column) = self.drawn.cursor;
         if !self.rewraps || columns == self.columns || columns == 0 {
             return row;
         }
         let above: usize = self.drawn.rows.iter().take(row).map(|row| row.width.max(1).div_ceil(columns)).sum();
-        // Some terminals leave a cursor right past the edge on its row.
+        // Some terminals keep a cursor that is right past the edge on its row.
         above + column.saturating_sub(1) / columns
     }
 }
@@ -175,7 +175,7 @@ fn changed_end(before: &str, after: &str) -> String {
     let same = before.graphemes(true).zip(after.graphemes(true)).take_while(|(before, after)| before == after);
     let kept: usize = same.map(|(_, after)| after.len()).sum();
     let (kept, changed) = after.split_at(kept);
-    // Behind a sequence, the style is not the default one.
+    // After a sequence, the style may not be the default, so the whole row is written.
     if kept.len() < SHORT || kept.contains('\x1b') {
         return format!("\r{after}");
     }

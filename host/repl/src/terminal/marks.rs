@@ -4,26 +4,26 @@ use std::time::{Duration, Instant};
 
 use patchbay_core::text;
 
-/// A turn that took as long rings the bell if the window is not in front.
+/// A turn that took at least this long rings the bell if the window does not have the focus.
 pub(crate) const LONG: Duration = Duration::from_secs(10);
 pub(crate) const BELL: &str = "\x07";
 /// Length limit of a notification, in characters.
 const NOTIFIED: usize = 120;
 
-/// Returns the sequence that tells the desktop something (OSC 9), cleaned. Terminals without notifications ignore it. The end is ST,
-/// as below. Source: <https://iterm2.com/documentation-escape-codes.html>, 2026-11-23.
+/// Returns the sequence that shows `what`, cleaned, as a desktop notification (OSC 9). Terminals without notifications ignore it.
+/// It ends with ST, as `PROGRESS_ON` does. Source: <https://iterm2.com/documentation-escape-codes.html>, 2026-11-23.
 pub(crate) fn notification(what: &str) -> String {
     format!("\x1b]9;Patchbay: {}\x1b\\", text::excerpt(what, NOTIFIED))
 }
 
-/// Saves the window's title, and restores it (XTWINOPS). Terminals that do not know it ignore it.
+/// Saves the window's title, and restores it (XTWINOPS). Terminals without these sequences ignore them.
 /// Source: <https://invisible-island.net/xterm/ctlseqs/ctlseqs.html>, 2026-11-23.
 pub(crate) const TITLE_SAVE: &str = "\x1b[22;2t";
 pub(crate) const TITLE_RESTORE: &str = "\x1b[23;2t";
 /// Length limit of the folder in the title, in characters.
 const TITLE_FOLDER: usize = 40;
 
-/// The part of the window's title after the folder.
+/// The mark before the folder in the window's title.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TitleMark {
     Idle,
@@ -66,31 +66,31 @@ impl WindowTitle {
     }
 }
 
-/// Marks of a prompt and of the output behind it (OSC 133), by which terminals jump from prompt to prompt.
+/// Marks of a prompt and of the output after it (OSC 133), which let terminals jump from prompt to prompt.
 /// Source: <https://gitlab.freedesktop.org/Per_Bothner/specifications/blob/master/proposals/semantic-prompts.md>, 2026-11-22.
 pub(crate) const PROMPT_START: &str = "\x1b]133;A\x07";
 pub(crate) const PROMPT_END: &str = "\x1b]133;B\x07";
 pub(crate) const OUTPUT_START: &str = "\x1b]133;C\x07";
 
-/// Returns the mark of the end of an output, with the exit state as a shell would report it.
+/// Returns the mark of the end of an output, with an exit status as a shell would report it.
 pub(crate) fn output_end(is_ok: bool) -> &'static str {
     if is_ok { "\x1b]133;D;0\x07" } else { "\x1b]133;D;1\x07" }
 }
 
-/// Whether the terminal wraps lines again when it is resized. The Linux console and xterm do not.
+/// Whether the terminal rewraps lines when it is resized. The Linux console and xterm do not.
 pub(crate) fn rewraps() -> bool {
     std::env::var("TERM").is_ok_and(|term| term != "linux") && std::env::var_os("XTERM_VERSION").is_none()
 }
 
-/// The progress sign of the terminal's tab or task bar (OSC 9;4): busy without a percentage, and off. The end is ST,
-/// because some terminals of VTE do not accept BEL there.
+/// The progress sign of the terminal's tab or task bar (OSC 9;4): busy without a percentage, and off. The sequences end with ST,
+/// because some VTE terminals do not accept BEL here.
 /// Source: <https://conemu.github.io/en/AnsiEscapeCodes.html#ConEmu_specific_OSC>, 2026-11-23.
 const PROGRESS_ON: &str = "\x1b]9;4;3\x1b\\";
 const PROGRESS_OFF: &str = "\x1b]9;4;0\x1b\\";
-/// The sign is sent again after this time: ghostty removes one that is older than 15 seconds.
+/// The sign is sent again after this time, because ghostty removes a sign that is older than 15 seconds.
 const PROGRESS_AGAIN: Duration = Duration::from_secs(5);
 
-/// The progress sign, in terminals that are known to have one. Others show the sequence as a notification.
+/// The progress sign, for terminals that are known to have one. Others may show the sequence as a notification.
 #[derive(Debug)]
 pub(crate) struct ProgressSign {
     is_known: bool,
@@ -123,7 +123,7 @@ impl ProgressSign {
     }
 }
 
-/// Returns the sequence that turns the sign off when the terminal is given back; empty if the terminal has none.
+/// Returns the sequence that turns the sign off when the front leaves the terminal; empty if the terminal has no sign.
 pub(crate) fn progress_off() -> &'static str {
     if has_progress() { PROGRESS_OFF } else { "" }
 }

@@ -6,13 +6,13 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::{live::Row, style, wrap::cut};
 
-/// Number of rows that the menu shows at once.
+/// How many items the menu shows at a time.
 const ROWS: usize = 8;
 
 #[derive(Debug)]
 pub(crate) struct Menu {
     items: Vec<Suggestion>,
-    /// The chosen item; `None` until the user goes into the menu.
+    /// The chosen item; `None` until the user moves into the menu.
     chosen: Option<usize>,
     /// The first item that is shown.
     first: usize,
@@ -28,12 +28,12 @@ impl Menu {
         self.items.get(self.chosen?)
     }
 
-    /// Goes to the next item, or to the first one.
+    /// Chooses the next item, or the first if none is chosen.
     pub(crate) fn next(&mut self) {
         self.choose(self.chosen.map_or(0, |chosen| (chosen + 1) % self.items.len()));
     }
 
-    /// Goes to the previous item, or to the last one.
+    /// Chooses the previous item, or the last if none is chosen.
     pub(crate) fn previous(&mut self) {
         let last = self.items.len() - 1;
         self.choose(self.chosen.map_or(last, |chosen| chosen.checked_sub(1).unwrap_or(last)));
@@ -44,7 +44,7 @@ impl Menu {
         self.first = self.first.clamp((index + 1).saturating_sub(ROWS), index);
     }
 
-    /// Returns the only item, if there is one alone.
+    /// Returns the only item, if there is exactly one.
     pub(crate) fn only(&self) -> Option<&Suggestion> {
         match self.items.as_slice() {
             [only] => Some(only),
@@ -52,7 +52,7 @@ impl Menu {
         }
     }
 
-    /// Returns the chosen item, or the first one.
+    /// Returns the chosen item, or else the first.
     pub(crate) fn best(&self) -> &Suggestion {
         self.chosen().unwrap_or(&self.items[0])
     }
@@ -67,7 +67,7 @@ impl Menu {
         prefix.to_owned()
     }
 
-    /// Returns at most `height` rows: the items, and above the first item of each group its heading.
+    /// Returns at most `height` rows: the items, with a heading above each group.
     pub(crate) fn rows(&self, columns: usize, height: usize) -> Vec<Row> {
         let limit = columns.saturating_sub(1);
         let (first, count) = self.shown(height);
@@ -100,7 +100,8 @@ impl Menu {
         rows
     }
 
-    /// Returns the first item that is shown in `height` rows, and how many are. The chosen one is among them.
+    /// Returns the index of the first item that is shown in `height` rows, and the number of shown items. They include the
+    /// chosen item.
     fn shown(&self, height: usize) -> (usize, usize) {
         let mut first = self.first;
         loop {

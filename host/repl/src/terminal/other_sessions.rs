@@ -1,4 +1,4 @@
-//! `/new` and `/resume`: leaves the session for another one. The binary opens it and runs the front again.
+//! `/new` and `/resume`: leave the session for another one. The binary opens the other session and runs the front again.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::{NextSession, words};
 const HINT: &str = "/resume ID continues one of them, /new starts a new session.";
 
 impl Front {
-    /// Leaves the session for `next`. Running agents are stopped, as by `/quit`.
+    /// Leaves the session for `next`. Running agents are stopped, as with `/quit`.
     pub(super) fn go_on_in(&mut self, next: NextSession) {
         let stopped = self.session.stop_all();
         if stopped > 0 {

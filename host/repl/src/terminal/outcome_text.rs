@@ -11,7 +11,7 @@ use super::{call_timer::seconds, prose};
 /// Begins the message of a stopped line or turn; the rest lists the kept work.
 const CANCELLED: &str = "Cancelled. ";
 
-/// Returns the lines of a result for a window of `columns`. Texts of the host are broken at words. Texts of skills, models and
+/// Returns the lines of a result for a window of `columns`. The host's texts are wrapped at words. Texts of skills, models and
 /// users are not, because they may be code, JSON or tables.
 pub(crate) fn result(outcome: &Outcome, columns: usize) -> Vec<String> {
     let is_foreign = matches!(outcome.code, Code::ToolResult | Code::HistoryListed | Code::MailRead);
@@ -19,20 +19,20 @@ pub(crate) fn result(outcome: &Outcome, columns: usize) -> Vec<String> {
     outcome.line().split('\n').flat_map(|line| fitted(line, columns)).collect()
 }
 
-/// Returns a line of the host as it is if the window has room for it, otherwise broken at words.
+/// Returns a line of the host, wrapped at words if the window is too narrow for it.
 fn fitted(line: &str, columns: usize) -> Vec<String> {
     if line.width() < columns { vec![line.to_owned()] } else { prose::lines(line, columns) }
 }
 
-/// Returns the lines of an error for a window of `columns`. An error that has parts has a line for each; parts are
-/// broken at words, commands and lines that are indented are not, except for lists of models. `took` is the time that
-/// a stopped turn or command ran.
+/// Returns the lines of an error for a window of `columns`. Each part of an error gets its own line and is wrapped at words.
+/// Commands and indented lines are not wrapped, except for lists of models. `took` is how long a stopped turn or command
+/// ran.
 pub(crate) fn lines(outcome: &Outcome, took: Option<Duration>, columns: usize) -> Vec<String> {
     let text = stopped(outcome, took).map_or_else(|| outcome.line(), Cow::Owned);
     let mut lines = Vec::new();
     for line in text.split('\n') {
         if line.starts_with(' ') {
-            // Other errors may quote code.
+            // The indented lines of other errors may be code.
             let columns = if outcome.code == Code::UnknownModel { columns } else { usize::MAX };
             lines.extend(fitted(line, columns));
             continue;
@@ -59,8 +59,8 @@ fn stopped(outcome: &Outcome, took: Option<Duration>) -> Option<String> {
     Some(format!("Stopped after {}; {first}{}", seconds(took?), characters.as_str()))
 }
 
-/// Whether the errors of this code give their advice in a separate sentence. Other error texts are fixed by the
-/// commands' reference; they stay on one line if it is wide enough.
+/// Whether the errors of this code contain their advice in a separate sentence. The commands' reference fixes the texts of
+/// other errors, which stay on one line if the window is wide enough.
 fn has_parts(code: Code) -> bool {
     matches!(
         code,
@@ -78,9 +78,8 @@ fn has_parts(code: Code) -> bool {
     )
 }
 
-/// Splits a line after each sentence. Only messages of the host contain commands: with `names_command`, the line is
-/// also split after the first colon that follows more than a name: `Error: skill 'x' may not use 'kv': it is not
-/// granted.`
+/// Splits a line after each sentence. With `names_command`, the line is a message of the host, and is also split after the
+/// first colon that follows more than one word, as in `Error: skill 'x' may not use 'kv': it is not granted.`
 fn parts(line: &str, names_command: bool) -> Vec<&str> {
     const PREFIX: &str = "Error: ";
     let head = if line.starts_with(PREFIX) { PREFIX.len() } else { 0 };
@@ -92,7 +91,7 @@ fn parts(line: &str, names_command: bool) -> Vec<&str> {
     for (at, character) in line.char_indices().skip_while(|(at, _)| *at < head) {
         let after = &line[at + character.len_utf8()..];
         match (character, quote) {
-            // An apostrophe ends no quote.
+            // An apostrophe within a word does not end a quote.
             (end, Some(mark)) if end == mark && !after.starts_with(char::is_alphanumeric) => quote = None,
             (_, Some(_)) => {}
             ('\'' | '"', None) if !before.is_alphanumeric() => quote = Some(character),
@@ -106,7 +105,7 @@ fn parts(line: &str, names_command: bool) -> Vec<&str> {
         }
         before = character;
     }
-    // A colon in a later part belongs to it.
+    // A colon in a later sentence does not separate a reason.
     let reason = reason.filter(|at| names_command && ends.first().is_none_or(|first| at < first));
     ends.extend(reason);
     ends.sort_unstable();
@@ -120,7 +119,7 @@ fn parts(line: &str, names_command: bool) -> Vec<&str> {
     parts
 }
 
-/// Whether a text that follows a full stop is a sentence.
+/// Whether the text after a full stop begins a sentence.
 fn begins_sentence(text: &str) -> bool {
     let mut characters = text.chars();
     characters.next() == Some(' ') && characters.next().is_some_and(|first| first.is_uppercase() || first == '/')

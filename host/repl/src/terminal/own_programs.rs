@@ -1,4 +1,4 @@
-//! The commands that the user types after `!`. They run at once, one at a time; what they print is shown, and attached to the next
+//! The commands that the user types after `!`. They run immediately, one at a time. Their output is shown, and attached to the next
 //! message.
 
 use std::{future::pending, sync::Arc};
@@ -10,12 +10,12 @@ use patchbay_session::{LineInput, NewAttachment, Session};
 use super::Front;
 use crate::programs::{ProgramOptions, Programs, end_line, shown_output};
 
-/// Lines of an output that are printed. The others are kept for `/show`.
+/// How many lines of an output are printed. `/show` prints all of them.
 const LINES: usize = 40;
 /// Maximum number of outputs that wait for the next message. Beyond it, the oldest are discarded.
 const WAITING: usize = 8;
 
-/// The program that the user has started.
+/// The program that the user has started, and the outputs of earlier ones.
 pub(super) struct OwnPrograms {
     programs: Arc<Programs>,
     running: Option<OwnProgram>,
@@ -30,7 +30,7 @@ struct OwnProgram {
 }
 
 impl OwnPrograms {
-    /// Nothing runs. Offers the tools with which models run programs.
+    /// Returns the state in which nothing runs, and offers models the tools that run programs.
     pub(super) fn new(session: &Arc<Session>, options: ProgramOptions) -> Self {
         Self { programs: Programs::offer(session, options), running: None, outputs: Vec::new() }
     }
@@ -52,7 +52,7 @@ impl OwnPrograms {
         self.running.as_ref().inspect(|own| own.running.stop()).is_some()
     }
 
-    /// Returns the row that says what runs.
+    /// Returns the row about the running command.
     pub(super) fn row(&self) -> Option<String> {
         let own = self.running.as_ref()?;
         let last = own.running.output(|output| output.tail(400).text);

@@ -54,7 +54,7 @@ impl Pastes {
     }
 
     /// Returns the placeholder of `text` at byte `cursor`, as its range and the pasted text. A cursor right after a placeholder
-    /// counts, too, if the text ends there: the key Right, which expands the placeholder, has nowhere else to go.
+    /// also counts if the text ends there, because the key Right, which expands the placeholder, has no other use there.
     pub(crate) fn at(&self, text: &str, cursor: usize) -> Option<(Range<usize>, &str)> {
         self.0.iter().find_map(|paste| {
             let start = text.find(&paste.placeholder)?;
@@ -64,7 +64,7 @@ impl Pastes {
         })
     }
 
-    /// Forgets all texts: the line was sent.
+    /// Forgets all texts, because the line was sent.
     pub(crate) fn clear(&mut self) {
         self.0.clear();
     }

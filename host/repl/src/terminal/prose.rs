@@ -1,12 +1,12 @@
-//! Wraps the host's messages: prose is broken between words, and a command in a message gets a line of its own, which
-//! is never broken. Pure. Called by `transcript` and `questions`.
+//! Wraps the host's messages: prose is wrapped between words, and a command in a message gets a line of its own, which
+//! is never wrapped. Pure. Called by `transcript` and `questions`.
 
 use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::words::COMMAND;
 
-/// Returns the lines of `text`, with each command alone on its line. Nothing is broken.
+/// Returns the lines of `text`, with each command alone on its line. Lines are not wrapped.
 pub(crate) fn commands_apart(text: &str) -> Vec<&str> {
     let mut lines = Vec::new();
     for line in text.split('\n') {
@@ -21,7 +21,7 @@ pub(crate) fn commands_apart(text: &str) -> Vec<&str> {
     lines
 }
 
-/// Returns `text` as lines for a window of `columns`: prose is broken at words, commands are not.
+/// Returns `text` as lines for a window of `columns`. Prose is wrapped at words, and commands are not.
 pub(crate) fn lines(text: &str, columns: usize) -> Vec<String> {
     let limit = columns.saturating_sub(1).max(1);
     let is_command = |line: &str| line.starts_with(COMMAND.trim_start_matches([':', ' ']));
@@ -35,7 +35,7 @@ pub(crate) fn lines(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-/// Returns one line of text as rows of at most `limit` columns. A word that is wider is broken, too.
+/// Returns one line of text as rows of at most `limit` columns. A word that is wider is split.
 pub(crate) fn rows(line: &str, limit: usize) -> Vec<String> {
     let limit = limit.max(2);
     let mut rows = Vec::new();
@@ -56,7 +56,7 @@ pub(crate) fn rows(line: &str, limit: usize) -> Vec<String> {
     rows
 }
 
-/// Breaks one line at words. A word that is wider than `limit` stays whole.
+/// Wraps one line at words. A word that is wider than `limit` stays whole.
 fn wrapped(line: &str, limit: usize) -> Vec<String> {
     let text = line.trim_start_matches(' ');
     let mut rows = Vec::new();

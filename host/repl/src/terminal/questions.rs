@@ -3,7 +3,7 @@
 //!
 //! The composer keeps the keyboard. A question of the agent in view is answered by single keys, but only while the composer is
 //! empty: anything else that is typed begins a draft, and the keys of the draft answer nothing. A question of another agent is
-//! announced in one row and opens when it is called by Tab.
+//! announced in one row, and Tab opens it.
 
 use std::{
     collections::VecDeque,
@@ -24,25 +24,25 @@ use super::{
 };
 use crate::{approver::PendingQuestion, question_text};
 
-/// Keys are ignored until this time has passed without one: they were meant for the composer.
+/// Keys answer nothing until this time has passed without a key, because they were meant for the composer.
 const DEAF: Duration = Duration::from_millis(400);
-/// Most rows of one part of a question, such as the input of a call. Of a longer part, the first and the last row are
+/// Limit of the rows of one part of a question, such as the input of a call. If a part is longer, its first and last rows are
 /// shown, with a note between them.
 const PART_ROWS: usize = 3;
-/// Rows of the difference of a file.
+/// Limit of the rows of a file's diff.
 const DIFF_ROWS: usize = 12;
-/// Prints the open question above it, with all that the host shows of the act.
+/// The key that prints the whole open question above the live area.
 const SHOW_ALL: char = 'v';
-/// In place of the answers while the composer has text.
+/// Shown in place of the answers while the composer has text.
 const DISARMED: &str = "Clear your text to answer (Ctrl+C); Esc no";
-/// In place of the answers while the user writes why not.
+/// Shown in place of the answers while the user types the reason for a no.
 const REFUSING: &str = "Why not? Enter sends your reason; Esc denies without one";
 /// How to open the question of an agent that is not in view.
 const CALL: &str = "  (Tab answers)";
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum QuestionKey {
-    /// It was meant for the question: it came too early, or it answered with nothing to print.
+    /// The key was for the question, and there is nothing to print. It may also have come too early to answer.
     Taken,
     /// The line for the transcript: the answer, or for [`SHOW_ALL`] the whole question, which stays open.
     Print(String),
@@ -55,13 +55,13 @@ pub(crate) struct Questions {
     waiting: VecDeque<PendingQuestion>,
     /// The agent in view. Its first question is open.
     view: AgentId,
-    /// Whether the user has called the first question although its agent is not in view.
+    /// Whether the user has opened the first question although its agent is not in view.
     is_called: bool,
-    /// The number of the question that is refused as soon as the user has written why.
+    /// The number of the question that is refused as soon as the user has typed the reason.
     refusing: Option<u64>,
     /// Number of questions so far.
     added: u64,
-    /// The number of the open question that was drawn last: before, no key can be its answer.
+    /// The number of the open question in the last frame. No key can answer a question that was not drawn yet.
     drawn: u64,
     /// When a key was last typed, or the open question was first drawn.
     deaf_since: Instant,
@@ -72,7 +72,7 @@ impl Questions {
         Self { waiting: VecDeque::new(), view, is_called: false, refusing: None, added: 0, drawn: 0, deaf_since: now }
     }
 
-    /// Adds a question behind those that wait. The host bounds their number.
+    /// Adds a question after the waiting questions, whose number the host limits.
     pub(crate) fn add(&mut self, question: PendingQuestion) {
         self.added += 1;
         self.waiting.push_back(PendingQuestion { number: self.added, ..question });
@@ -90,7 +90,7 @@ impl Questions {
         self.is_called &= self.waiting.front().map(|pending| pending.number) == first;
     }
 
-    /// Returns the place of the open question.
+    /// Returns the index of the open question.
     fn open_at(&self) -> Option<usize> {
         let in_view = self.waiting.iter().position(|pending| pending.agent() == self.view);
         in_view.or((self.is_called && !self.waiting.is_empty()).then_some(0))
@@ -207,8 +207,8 @@ impl Questions {
         self.open().is_some_and(|open| self.refusing == Some(open.number))
     }
 
-    /// Returns the rows of the open question, at most `height`: where there is little room, its details are left out. The agent is
-    /// named if the session `has_several_agents`; the answers are shown if the question `is_armed`: while the composer is empty.
+    /// Returns the rows of the open question, at most `height`. If there is little room, its details are left out. The agent is
+    /// named if the session `has_several_agents`. The answers are shown if `is_armed`, which means that the composer is empty.
     pub(crate) fn rows(
         &self,
         columns: usize,
@@ -232,7 +232,7 @@ impl Questions {
             let more = format!("further questions: {count}");
             foot.push(Row::styled(style::FAINT, &cut(&more, limit)));
         }
-        // The usual answers come first. The question itself keeps a row.
+        // If rows are cut off, the usual answers remain, because they come first. The question itself keeps a row.
         foot.truncate(height.saturating_sub(1).max(1).min(height));
         title.truncate(height - foot.len());
         let room = height - foot.len() - title.len();
@@ -245,7 +245,7 @@ impl Questions {
         title.into_iter().chain(diff).chain(details).chain(foot).collect()
     }
 
-    /// Returns the row that announces the question of an agent that is not in view, while none is open.
+    /// Returns the row that announces the question of an agent that is not in view, while no question is open.
     pub(crate) fn announcement(&self, columns: usize) -> Option<Row> {
         let waiting = self.waiting.front().filter(|_| !self.is_open())?;
         let limit = columns.saturating_sub(1);
@@ -255,7 +255,7 @@ impl Questions {
     }
 }
 
-/// Returns the rows with the keys that answer.
+/// Returns the rows with the answers and their keys.
 fn keys(question: &Question, limit: usize) -> Vec<String> {
     let mut rows: Vec<String> = Vec::new();
     for key in question.answers().into_iter().filter_map(|answer| question_text::key_of(question, answer)) {
@@ -267,10 +267,10 @@ fn keys(question: &Question, limit: usize) -> Vec<String> {
     rows
 }
 
-/// Breaks a part of a question into at most [`PART_ROWS`] rows. A longer part is shown with its beginning and its end.
+/// Wraps a part of a question into at most [`PART_ROWS`] rows. A longer part is shown with its beginning and its end.
 fn shortened(part: &str, limit: usize) -> Vec<String> {
     let line = text::with_visible_blanks(&text::clean_line(part)).into_owned();
-    // A long part is not broken with each frame.
+    // A very long part is not even wrapped, because this runs for each frame.
     if line.width() <= PART_ROWS * limit {
         let rows = prose::rows(&line, limit);
         if rows.len() <= PART_ROWS {
@@ -278,7 +278,7 @@ fn shortened(part: &str, limit: usize) -> Vec<String> {
         }
     }
     let (head, tail) = (cut(&line, limit), cut_front(&line, limit));
-    // Both have a `…`.
+    // Both contain a `…`.
     let left_out = (line.chars().count() + 2).saturating_sub(head.chars().count() + tail.chars().count());
     let note = format!("… {} more characters: {SHOW_ALL} shows more", text::with_commas(left_out as u64));
     vec![head, cut(&note, limit), tail]
@@ -511,7 +511,7 @@ mod tests {
         let line = printed(press(&mut questions, KeyCode::Char('c'), start + DEAF));
         assert_eq!(line, "Allowed for this whole call: 'kv' for the user skill 'keeper'.");
         assert_eq!(answered.try_recv(), Ok(Approval::Call.into()));
-        // A call of a tool outside is one act.
+        // A call of a tool outside of the sandbox is a single act.
         let (mut questions, _answered) = opened(calling("{}"), start);
         assert_eq!(press(&mut questions, KeyCode::Char('c'), start + DEAF), QuestionKey::NotMeant);
     }
@@ -521,7 +521,7 @@ mod tests {
         let start = Instant::now();
         let (mut questions, mut answered) = opened(question(), start);
         let after = |ms| start + Duration::from_millis(ms);
-        // Text goes to the composer. Each key begins the time without keys again.
+        // Text goes to the composer. Each key restarts the time without keys.
         for (code, becomes, ms) in [
             (KeyCode::Char('3'), QuestionKey::NotMeant, 100),
             (KeyCode::Esc, QuestionKey::Taken, 400),
@@ -543,7 +543,7 @@ mod tests {
         for code in [KeyCode::Char('p'), KeyCode::Enter, KeyCode::Up, KeyCode::Tab] {
             assert_eq!(press(&mut questions, code, after(1_000)), QuestionKey::NotMeant, "{code:?}");
         }
-        // The keys of the draft are not passed. After the last one, an answer needs the time without keys.
+        // The keys of the draft are not passed. After the last key, an answer must wait for the time without keys.
         questions.typed(after(5_000));
         assert_eq!(press(&mut questions, KeyCode::Char('2'), after(5_300)), QuestionKey::NotMeant);
         assert!(questions.is_open() && answered.try_recv().is_err());
@@ -577,7 +577,7 @@ mod tests {
         assert_eq!(press(&mut questions, KeyCode::Char('1'), later), QuestionKey::NotMeant, "just drawn");
         printed(press(&mut questions, KeyCode::Char('1'), much_later));
         assert_eq!((own.try_recv(), questions.is_open()), (Ok(Approval::Once.into()), false));
-        // It is open once its agent is in view.
+        // The other agent's question opens once that agent is in view.
         questions.set_view(other);
         assert!(questions.asking_out_of_view().is_empty());
         questions.drawn(much_later);

@@ -12,10 +12,10 @@ use parking_lot::Mutex;
 
 use super::marks;
 
-/// Turns on bracketed paste, focus reports and the kitty protocol's unambiguous keys, by which Shift+Enter differs from Enter.
+/// Turns on bracketed paste, focus reports and the kitty protocol's unambiguous keys, which tell Shift+Enter from Enter.
 /// Source of the latter: <https://sw.kovidgoyal.net/kitty/keyboard-protocol/>, 2026-11-23.
 const ENTER: &str = "\x1b[?2004h\x1b[?1004h\x1b[>1u";
-/// Ends a frame that was not complete, and turns everything off that `ENTER` turned on. `?25h`: the cursor is visible.
+/// Ends an incomplete frame, turns off everything that `ENTER` turned on, and makes the cursor visible (`?25h`).
 const LEAVE: &str = "\x1b[?2026l\x1b[<1u\x1b[?2004l\x1b[?1004l\x1b[0m\x1b[?25h";
 
 /// The thread that has turned raw mode on; `None` while it is off.
@@ -71,8 +71,8 @@ fn restore() {
     let _ = crossterm::terminal::disable_raw_mode();
 }
 
-/// Restores the modes of the terminal if the front has it, and writes nothing: a terminal that does not read blocks writes. For
-/// a process that ends at once.
+/// Restores the modes of the terminal if the front has changed them, in a process that is about to end. Writes nothing, because a
+/// terminal that does not read blocks writes.
 pub fn restore_modes() {
     if OWNER.lock().take().is_some() {
         let _ = crossterm::terminal::disable_raw_mode();

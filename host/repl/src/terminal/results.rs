@@ -7,7 +7,7 @@ use serde_json::Value;
 
 /// Number of results that are kept.
 const KEPT: usize = 200;
-/// Bytes of all kept results.
+/// Size limit of all kept results, in bytes.
 const KEPT_BYTES: usize = 8 << 20;
 
 /// A result, and the input of its call.
@@ -80,7 +80,7 @@ impl Results {
     }
 }
 
-/// Returns an input for the user: a program as its lines, any other as JSON with one member on each line. Cleaned.
+/// Formats an input for the user, cleaned: a program as its lines, any other input as JSON with one member per line.
 fn readable(input: &str) -> String {
     let Ok(value) = serde_json::from_str::<Value>(input) else { return text::clean(input) };
     let program = value.get("code").and_then(Value::as_str);

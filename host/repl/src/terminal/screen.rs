@@ -1,5 +1,5 @@
-//! The rows of the live area, from top to bottom: the open block of the answer, a question or the busy row, waiting
-//! messages, the composer, the menu, the status row.
+//! The rows of the live area, from top to bottom: the open block of the answer, a question or the busy row, the tasks, the
+//! user's running command, waiting messages, the composer, the menu, the status row.
 
 use std::time::Instant;
 
@@ -15,7 +15,7 @@ use super::{
     wrap::{self, Mark, cut},
 };
 
-/// Waiting messages that are shown.
+/// How many waiting messages are shown.
 const QUEUE_ROWS: usize = 3;
 
 impl Front {
@@ -97,7 +97,7 @@ impl Front {
     }
 
     /// Finds how the typed command is marked, and its usage if its argument is still empty. The session lists its commands
-    /// only when the text has changed.
+    /// only when the text or the cursor has changed.
     pub(super) fn update_command_help(&mut self) {
         let (text, cursor) = (self.input.composer.text(), self.input.composer.cursor());
         if self.input.command_help.text == text && self.input.command_help.cursor == cursor {
@@ -127,8 +127,9 @@ impl Front {
         }
     }
 
-    /// Returns the status row: the mode, the agent in view if there are others, who of them asks, how many work, unread mail, the
-    /// model, how full its context window is, what waits, the workspace. In a narrow window the last parts are left out.
+    /// Returns the status row: the mode, the agent in view if there are others, which others ask, how many others work, unread
+    /// mail, the model, how full its context window is, the waiting lines, the workspace. In a narrow window, the last parts are
+    /// left out.
     fn status(&self, columns: usize) -> Option<String> {
         let mut parts = Vec::new();
         if self.session.mode() != Mode::Ask {

@@ -21,13 +21,13 @@ impl HistorySearch {
         self.chosen = 0;
     }
 
-    /// Goes to the next older match.
+    /// Chooses the next older match.
     pub(crate) fn older(&mut self, history: &InputHistory) {
         let matches = history.matching(&self.term, LISTED).len();
         self.chosen = (self.chosen + 1).min(matches.saturating_sub(1));
     }
 
-    /// Goes to the next newer match.
+    /// Chooses the next newer match.
     pub(crate) fn newer(&mut self) {
         self.chosen = self.chosen.saturating_sub(1);
     }
@@ -36,7 +36,7 @@ impl HistorySearch {
         history.matching(&self.term, LISTED).get(self.chosen).map(|line| (*line).to_owned())
     }
 
-    /// Returns the row with the term, which takes the composer's place, and the cursor's column.
+    /// Returns the row with the term, which replaces the composer, and the cursor's column.
     pub(crate) fn input(&self, columns: usize) -> (Row, usize) {
         let row = Row::plain(cut(&format!("search: {}", self.term), columns.saturating_sub(1)));
         let column = row.width;

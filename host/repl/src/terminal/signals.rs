@@ -1,5 +1,5 @@
-//! Signals for the main loop in `terminal`, which restores the terminal before the process ends. A terminal that was
-//! closed counts as a signal, too.
+//! Signals for the main loop in `terminal`, which restores the terminal before the process ends. A closed terminal also
+//! counts as a signal.
 
 use std::{io, thread};
 
@@ -10,8 +10,8 @@ use rustix::{
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// Timeout of one `poll` for the end of the terminal; `None` waits forever. On macOS, an untimed
-/// `poll` does not survive a key press, so it is restarted every second.
+/// Timeout of one `poll` for the end of the terminal; `None` waits forever. On macOS, a `poll` without
+/// a timeout stops working after a key press, so it is restarted every second.
 const POLL_TIMEOUT: Option<Timespec> =
     if cfg!(target_os = "macos") { Some(Timespec { tv_sec: 1, tv_nsec: 0 }) } else { None };
 

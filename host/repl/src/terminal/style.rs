@@ -8,7 +8,7 @@ use crate::settings::{ColourUse, ProseWrap, TerminalSettings, ThinkingDisplay};
 /// Faint text: everything that is not an answer.
 pub(crate) const FAINT: &str = "\x1b[2m";
 pub(crate) const BOLD: &str = "\x1b[1m";
-/// Lines of a diff: red and green of the terminal.
+/// Lines of a diff: the terminal's red and green.
 pub(crate) const REMOVED: &str = "\x1b[31m";
 pub(crate) const ADDED: &str = "\x1b[32m";
 /// Reverse video: the chosen row of a menu.
@@ -19,7 +19,7 @@ pub(crate) fn styled(on: &str, text: &str) -> String {
     format!("{on}{text}\x1b[0m")
 }
 
-/// How texts look, as `[terminal]` of `config.toml` and the environment say.
+/// How texts look, according to `[terminal]` of `config.toml` and the environment.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Look {
     pub(crate) wrap: WrapMode,
@@ -45,7 +45,7 @@ impl Look {
     }
 }
 
-/// Returns a line about a failure: its mark is red, and the rest as legible as an answer.
+/// Returns a line about a failure. Its mark is red, and the rest is not faint, so it is as legible as an answer.
 pub(crate) fn failure(line: &str, palette: Palette) -> String {
     match line.strip_prefix('✗') {
         Some(rest) if palette != Palette::NoColour => format!("{}{rest}", styled(REMOVED, "✗")),

@@ -25,7 +25,7 @@ pub(super) enum Away {
     Editor,
 }
 
-/// The next step of the front after it was suspended.
+/// The next step of the front once the terminal is handed back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AfterAway {
     GoOn,
@@ -40,7 +40,7 @@ const RESET: &str = "\x1b[?1049l\x1b[<1u\x1b[?2004l\x1b[?1000l\x1b[?1004l\x1b[0m
 
 /// Stops the process as the shell's job control expects; returns when it is continued.
 pub(super) fn suspend() {
-    // The process group may contain a script that must go on.
+    // Only this process is stopped, because its process group may contain a script that must continue.
     let _ = kill_process(getpid(), Signal::TSTP);
 }
 
@@ -48,12 +48,12 @@ pub(super) fn suspend() {
 pub(super) enum Edited {
     /// The text, or why there is none.
     Text(Result<String, String>),
-    /// A signal has asked this process to end. The editor has ended, and the terminal is as before it.
+    /// A signal has asked this process to end. The editor has ended, and the terminal is restored.
     Leave,
 }
 
-/// Lets the user edit `text` in `$VISUAL` or `$EDITOR`. A text is an error if no editor is set, if it cannot be started or fails, or
-/// if its text cannot be read.
+/// Lets the user edit `text` in `$VISUAL` or `$EDITOR`. The result is an error if no editor is set, if the editor cannot be started
+/// or fails, or if the edited text cannot be read.
 pub(super) async fn edit(text: &str, signals: &mut Signals) -> Edited {
     let edited = async {
         let editor =
@@ -77,7 +77,7 @@ pub(super) async fn edit(text: &str, signals: &mut Signals) -> Edited {
     }
 }
 
-/// Runs an editor to its end. Returns `None` if a signal asked this process to end, and the editor was ended for that.
+/// Runs an editor until it ends. Returns `None` if a signal asked this process to end, and the editor was ended because of it.
 async fn run(words: &[String], file: &Path, signals: &mut Signals) -> io::Result<Option<ExitStatus>> {
     let modes = tcgetattr(io::stdin());
     let mut editor = Command::new(&words[0]).args(&words[1..]).arg(file).spawn()?;
@@ -96,13 +96,13 @@ async fn run(words: &[String], file: &Path, signals: &mut Signals) -> io::Result
         let _ = tcsetattr(io::stdin(), OptionalActions::Now, &modes);
     }
     if status.signal().is_some() {
-        // It had no time to restore the terminal. An editor that did must not be followed by this: the cursor would move.
+        // A signal ended the editor before it could restore the terminal. If it had done so, this reset would move the cursor.
         raw_mode::write(RESET)?;
     }
     Ok(None)
 }
 
-/// Asks an editor to end, which lets it restore the terminal, and kills it if it does not.
+/// Sends SIGTERM to an editor, which lets it restore the terminal, and kills it if it does not end.
 async fn end(editor: &mut Child) -> io::Result<ExitStatus> {
     if let Some(id) = editor.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw) {
         let _ = kill_process(id, Signal::TERM);

@@ -4,17 +4,17 @@ use patchbay_core::{Task, TaskStatus};
 
 use super::{live::Row, style, wrap::cut};
 
-/// Rows of the whole list.
+/// How many rows of the whole list are shown.
 const ROWS: usize = 12;
 
-/// Returns the rows of `tasks` for `limit` columns: all, or the one that is worked on. Empty without tasks;
-/// one row only while work is left.
+/// Returns the rows of `tasks`, at most `limit` columns wide: the whole list if `is_open`, otherwise one row
+/// about the current task. A closed list has no row once all tasks are completed.
 pub(super) fn rows(tasks: &[Task], is_open: bool, limit: usize) -> Vec<Row> {
     if !is_open {
         return Task::line(tasks).iter().map(|line| Row::styled(style::FAINT, &cut(line, limit))).collect();
     }
     let current = tasks.iter().position(|task| !task.is_completed()).unwrap_or_default();
-    // The task before the current one is shown, too, and the list fills the rows if it can.
+    // The task before the current one is also shown, and the list fills the rows if it can.
     let first = current.saturating_sub(1).min(tasks.len().saturating_sub(ROWS));
     let shown = tasks.iter().skip(first).take(ROWS).map(|task| {
         let (mark, style) = match task.status {

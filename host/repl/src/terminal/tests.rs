@@ -1,5 +1,5 @@
-//! Laws of the front as a whole: an answer that comes in any pieces, while the user types and resizes the window, is printed
-//! once, and what stood in the terminal before stays.
+//! Laws of the front as a whole: an answer that arrives in any pieces, while the user types and resizes the window, is printed
+//! once, and all earlier lines of the terminal stay.
 
 use std::{
     fs::File,
@@ -28,10 +28,10 @@ const SHELL_LINES: usize = 30;
 
 #[derive(Clone, Debug)]
 enum Action {
-    /// So many characters of the answer are received.
+    /// Receives this many characters of the answer.
     Receive(usize),
     Resize(usize),
-    /// The text of the composer is this.
+    /// Sets the text of the composer.
     Draft(String),
 }
 
@@ -111,7 +111,7 @@ fn view(transcript: &Transcript, draft: &str, columns: usize) -> LiveView {
 }
 
 proptest! {
-    /// Any cutting of an answer into pieces prints the same lines.
+    /// However an answer is cut into pieces, the same lines are printed.
     #[test]
     fn pieces_of_an_answer_do_not_change_what_is_printed(
         answer in answer(),
@@ -131,8 +131,8 @@ proptest! {
         prop_assert_eq!(pieces.take_finished(), whole.take_finished());
     }
 
-    /// With any pieces, resizes and keys, all printed lines are in the terminal, in order; the shell's lines as
-    /// well; the answer is printed once.
+    /// With any pieces, resizes and keys, the shell's lines and all printed lines are in the terminal, in order,
+    /// and the answer is printed once.
     #[test]
     fn answer_is_printed_once_whatever_happens(
         answer in answer(),
@@ -169,7 +169,7 @@ proptest! {
         let finished = transcript.take_finished();
         printed.extend(finished.iter().cloned());
         terminal.write(&area.leave(columns, &finished));
-        // One copy: the same letters as in one piece.
+        // The answer was printed once if the letters are the same as for an answer in one piece.
         let mut whole = Transcript::new(VIEW, 80, Look::default());
         receive(&mut whole, &answer, 0, usize::MAX);
         end(&mut whole, &answer);

@@ -1,5 +1,5 @@
-//! From events to lines: which lines are finished and printed for good, and which still change and are shown in the live
-//! area. The loop in `terminal` passes events and outcomes and takes the lines.
+//! Turns events into lines: finished lines are printed for good, and lines that may still change are shown in the live
+//! area. The loop in `terminal` passes events and outcomes, and takes the lines.
 
 use std::{
     sync::Arc,
@@ -28,21 +28,21 @@ use super::{
 };
 use crate::settings::ThinkingDisplay;
 
-/// Rows of thinking that are shown while a model thinks.
+/// How many rows of thinking are shown while a model thinks.
 const THINKING_ROWS: usize = 3;
-/// Lines and characters of a message that are printed in full; the rest of a longer one is counted.
+/// Limits of a message that is printed in full: its lines and its characters.
 const MESSAGE_LINES: usize = 10;
 const MESSAGE_CHARACTERS: usize = 1_000;
-/// Lines and characters that are printed of a message that is too long.
+/// How many lines and characters of a longer message are printed. The rest is counted.
 const HEAD_LINES: usize = 3;
 const HEAD_CHARACTERS: usize = 300;
 
-/// Lines of the last answer that a resumed session shows.
+/// How many lines of the last answer a resumed session shows.
 const RESUMED_LINES: usize = 20;
-/// Bytes of the last answer that are rendered for them.
+/// How many bytes of the last answer are rendered to find these lines.
 const RESUMED_BYTES: usize = 256 << 10;
 
-/// The rows already shown, and the ones being shown.
+/// Finished lines that are not printed yet, and the block that is being received.
 pub(crate) struct Transcript {
     finished: Vec<String>,
     columns: usize,
@@ -50,7 +50,7 @@ pub(crate) struct Transcript {
     open: Open,
     /// Lines about other agents, which are printed when no block is being printed.
     later: Vec<String>,
-    /// Which text of the agent in view was shown.
+    /// Selects the text of the agent in view that is still to be shown.
     answers: AnswerFollower,
     /// The number of the last row that was printed when the agent came into view.
     joined: u64,
@@ -59,7 +59,7 @@ pub(crate) struct Transcript {
     last_answer: String,
     /// The width of the window when the last answer was printed.
     answer_columns: usize,
-    /// Marks of ended outputs, which belong behind the finished lines.
+    /// Marks of ended outputs, which belong after the finished lines.
     mark: String,
     /// Tokens of the conversation after the last answer.
     context_tokens: Option<u64>,
@@ -74,7 +74,7 @@ enum Open {
         text: String,
         /// Cleans the next piece of the text.
         cleaner: TextCleaner,
-        /// Bytes of the text that are printed; 0 where thinking is folded.
+        /// How many bytes of the text are printed; 0 if thinking is folded.
         printed: usize,
         since: Instant,
     },
@@ -125,7 +125,7 @@ impl Transcript {
         self.context_tokens
     }
 
-    /// Adds a text of the host: broken at words, with each command alone on its line.
+    /// Adds a text of the host: wrapped at words, with each command alone on its line.
     pub(crate) fn prose(&mut self, text: &str) {
         self.finished.extend(prose::lines(text, self.prose_columns()));
     }
@@ -140,7 +140,7 @@ impl Transcript {
         self.finished.extend(prose::lines(text, self.prose_columns()).iter().map(|line| style::faint(line)));
     }
 
-    /// The width at which texts of the host are broken at words.
+    /// Returns the width at which the host's texts are wrapped at words.
     fn prose_columns(&self) -> usize {
         match self.look.wrap {
             WrapMode::Words => self.columns,
@@ -153,7 +153,7 @@ impl Transcript {
         self.look.palette
     }
 
-    /// Sets whether a question is open. Meanwhile the call's timer is paused.
+    /// Sets whether a question is open. The call's timer is paused while it is.
     pub(crate) fn set_question(&mut self, is_open: bool, now: Instant) {
         self.calls.pause(is_open, now);
     }
@@ -191,8 +191,8 @@ impl Transcript {
         }
     }
 
-    /// Shows where a resumed session was left: the last exchange, its answer as answers look. A long answer
-    /// is printed from its last lines.
+    /// Shows the last exchange of a resumed session, with its answer formatted like any answer. Only the last
+    /// lines of a long answer are printed.
     pub(crate) fn resumed(&mut self, exchange: &LastExchange) {
         let LastExchange { earlier, said, answer, note } = exchange;
         if *earlier > 0 {
@@ -227,7 +227,7 @@ impl Transcript {
         &self.results
     }
 
-    /// The window has another width. Only lines that are not finished are affected.
+    /// Adapts to another width of the window. Only lines that are not finished are affected.
     pub(crate) fn resize(&mut self, columns: usize) {
         self.columns = columns;
         if let Open::Answer(answer) = &mut self.open {
@@ -235,7 +235,7 @@ impl Transcript {
         }
     }
 
-    /// Prints the last answer again if the window has another width than when it was printed.
+    /// Prints the last answer again if the width of the window has changed since it was printed.
     pub(crate) fn reprint(&mut self) {
         if self.answer_columns == self.columns || self.last_answer.is_empty() || !matches!(self.open, Open::None) {
             return;
@@ -289,7 +289,7 @@ impl Transcript {
 
     /// Shows an event of the agent in view.
     pub(crate) fn event(&mut self, received: Received, now: Instant) {
-        // Deltas that are lost are replaced by the answer's row.
+        // Lost deltas need no handling here, because the answer's row contains the whole text.
         let Received::Event(event) = received else { return };
         if matches!(event.kind, EventKind::Message { .. }) && event.seq <= self.joined {
             return;
@@ -302,7 +302,7 @@ impl Transcript {
         }
         match event.kind {
             EventKind::Notice { text } => {
-                // The answer goes on below the notice.
+                // The answer continues below the notice.
                 self.notice(&text);
             }
             EventKind::Message { kind: MessageKind::Assistant, content, .. } => {
@@ -337,7 +337,7 @@ impl Transcript {
     }
 
     /// Prints the outcome of a line; an answer was printed from its events. `ends_block` is false for a command
-    /// that ends while an answer goes on.
+    /// that ends while an answer is still being received.
     pub(crate) fn outcome(&mut self, outcome: &Outcome, ends_block: bool) {
         self.outcome_after(None, outcome, ends_block);
     }
@@ -394,7 +394,7 @@ impl Transcript {
         }
     }
 
-    /// Shows what an event adds to the answer.
+    /// Shows a new piece of the answer, or that an attempt broke off.
     fn answer(&mut self, Followed { broke_off, piece }: Followed<'_>, now: Instant) {
         if let Some(broke_off) = broke_off {
             self.end_at(now);
@@ -411,7 +411,7 @@ impl Transcript {
     }
 
     fn push_text(&mut self, text: &str, now: Instant) {
-        // The renderer cleans it.
+        // The renderer cleans the text.
         if let Open::Answer(answer) = &mut self.open {
             self.finished.extend(answer.push(text));
             return self.print_later();
@@ -441,7 +441,7 @@ impl Transcript {
         }
     }
 
-    /// Prints the lines of thinking that are whole, where all of it is shown.
+    /// Prints the complete lines of thinking, if all thinking is shown.
     fn print_thinking(&mut self) {
         let Open::Thinking { text, printed, .. } = &mut self.open else { return };
         let whole = text[*printed..].rfind('\n').map_or(*printed, |end| *printed + end + 1);
@@ -457,7 +457,7 @@ impl Transcript {
         self.end_at(Instant::now());
     }
 
-    /// Ends the open block: the rest of an answer is finished, thinking is folded to one line, calls have no result.
+    /// Ends the open block: the rest of an answer is finished, thinking is folded to one line, open calls get no result.
     fn end_at(&mut self, now: Instant) {
         self.calls.take_open().iter().for_each(|call| self.aside(call));
         match std::mem::replace(&mut self.open, Open::None) {
@@ -486,7 +486,7 @@ fn state(view: &AgentInView) -> &'static str {
     }
 }
 
-/// Returns the beginning of a long message: its first lines, and of those not more than [`HEAD_CHARACTERS`].
+/// Returns the beginning of a long message: its first lines, but at most [`HEAD_CHARACTERS`].
 fn message_head(text: &str) -> &str {
     let end = text.char_indices().nth(HEAD_CHARACTERS).map_or(text.len(), |(at, _)| at);
     let line_end = text.match_indices('\n').nth(HEAD_LINES - 1).map_or(text.len(), |(at, _)| at);
@@ -502,7 +502,7 @@ fn counted_rest(rest: &str) -> String {
     }
 }
 
-/// Returns the lines of `text` that begin behind byte `at`.
+/// Returns the lines of `text` that begin after byte `at`.
 fn last_lines(text: &str, at: usize) -> &str {
     let newline = text.as_bytes().iter().skip(at).position(|byte| *byte == b'\n');
     newline.and_then(|newline| text.get(at + newline + 1..)).unwrap_or_default()
@@ -530,7 +530,7 @@ fn last_code(answer: &str) -> Option<&str> {
         }
         at += line.len();
     }
-    // A block that was cut off counts, too.
+    // A block that was cut off also counts.
     fence.map(|(_, start)| answer[start..].trim_end_matches('\n')).or(last)
 }
 

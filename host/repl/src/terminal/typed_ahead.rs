@@ -1,12 +1,12 @@
-//! Input that was typed before raw mode was on: while the program starts, or while another program has the
-//! terminal. The terminal has made Enter a newline then, which is Ctrl+J in raw mode. The loop in `terminal`
-//! takes these keys before all others.
+//! Input that was typed before raw mode was on: while the program started, or while another program had the
+//! terminal. The terminal has turned Enter into a newline, which would be Ctrl+J in raw mode. The loop in
+//! `terminal` handles these keys before all others.
 
 use std::{collections::VecDeque, io};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-/// Bytes that are taken. The line buffer of a terminal is not larger.
+/// How many bytes are read. The line buffer of a terminal is not larger.
 const BYTES: u64 = 4_096;
 
 /// Reads the keys typed so far, without waiting. Must be called after raw mode was turned on, before keys are read.
@@ -21,8 +21,8 @@ pub(super) fn take() -> VecDeque<KeyEvent> {
     keys(&String::from_utf8_lossy(&bytes[..read]))
 }
 
-/// Returns the keys of a text that was typed in a terminal that joins keys to lines. Arrows and other keys that send sequences
-/// had no effect there, and neither had controls.
+/// Returns the keys of a text that was typed while the terminal was in line mode. Skips control characters, and arrows and other
+/// keys that send sequences, because they had no effect in line mode.
 fn keys(typed: &str) -> VecDeque<KeyEvent> {
     let mut keys = VecDeque::new();
     let mut characters = typed.chars();
@@ -41,7 +41,8 @@ fn keys(typed: &str) -> VecDeque<KeyEvent> {
     keys
 }
 
-/// Skips the rest of a sequence whose escape character was read: `[` with parameters to its final byte, or two characters.
+/// Skips the rest of a sequence whose escape character was read: `[` with parameters up to the final byte, `O` with a character,
+/// or another single character.
 fn skip_sequence(characters: &mut impl Iterator<Item = char>) {
     match characters.next() {
         Some('[') => drop(characters.find(|character| ('@'..='~').contains(character))),

@@ -1,6 +1,6 @@
 //! The words such as `@docs/a.png` in the typed text that attach a file. Only words that the user typed or chose from
-//! the menu do, even in a recalled line of this process. A pasted word attaches nothing: foreign text must not send
-//! files. The composer notes each edit.
+//! the menu attach files, also in a recalled line of this process. A pasted word attaches nothing, because foreign text
+//! must not send files. The composer reports each edit.
 
 use std::{collections::BTreeSet, ops::Range};
 
@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, ops::Range};
 const WORD: usize = 512;
 /// Limit of noted words, including every prefix typed on the way. Further words attach nothing.
 const WORDS: usize = 20_000;
-/// Limit of the words that attach nothing and are looked up for a note.
+/// Limit of the words that attach nothing but are looked up, to tell the user which of them are files.
 const OTHERS: usize = 20;
 /// Characters that may follow a path in a sentence.
 const PUNCTUATION: &[char] = &['.', ',', ';', ':', '!', '?', ')', ']', '}', '\'', '"'];
@@ -18,7 +18,7 @@ const PUNCTUATION: &[char] = &['.', ',', ';', ':', '!', '?', ')', ']', '}', '\''
 pub(crate) struct TypedPaths(BTreeSet<String>);
 
 impl TypedPaths {
-    /// Notes that a key has changed the text. `cursor` is the byte offset of the cursor after it.
+    /// Notes that a key has changed the text. `cursor` is the byte offset of the cursor after the change.
     pub(crate) fn edited(&mut self, before: &str, after: &str, cursor: usize) {
         if before == after || self.0.len() >= WORDS {
             return;
@@ -45,13 +45,12 @@ impl TypedPaths {
         }
     }
 
-    /// Returns the paths of the words in `text` that may attach a file, each once, in order. Where a word ends with
-    /// punctuation, the path with it comes first.
+    /// Returns the paths of the words in `text` that may attach a file, each once, in order.
     pub(crate) fn paths(&self, text: &str) -> Vec<PathInText> {
         paths(text, |word| self.0.contains(word))
     }
 
-    /// Returns the paths of the other words. Callers need at most [`OTHERS`].
+    /// Returns the paths of the other words, at most [`OTHERS`].
     pub(crate) fn other_paths(&self, text: &str) -> Vec<PathInText> {
         let mut others = paths(text, |word| !self.0.contains(word) && word.len() <= WORD);
         others.truncate(OTHERS);
@@ -68,7 +67,7 @@ impl TypedPaths {
             .collect()
     }
 
-    /// Forgets all words: the line was sent.
+    /// Forgets all words, because the line was sent.
     pub(crate) fn clear(&mut self) {
         self.0.clear();
     }
@@ -78,7 +77,7 @@ impl TypedPaths {
 pub(crate) struct PathInText {
     /// The word without `@` and quotation marks.
     pub(crate) whole: String,
-    /// The word without the punctuation at its end, if it has some.
+    /// The word without the punctuation at its end, if there is any.
     pub(crate) shorter: Option<String>,
 }
 
@@ -97,7 +96,7 @@ fn paths(text: &str, is_meant: impl Fn(&str) -> bool) -> Vec<PathInText> {
     paths
 }
 
-/// Returns the word for a path: quoted if it has white space.
+/// Returns the word for a path, quoted if the path contains white space.
 pub(crate) fn word_of(path: &str) -> String {
     if path.contains(char::is_whitespace) { format!("@\"{path}\"") } else { format!("@{path}") }
 }
@@ -107,7 +106,7 @@ fn unquoted(word: &str) -> &str {
     path.strip_prefix('"').and_then(|path| path.strip_suffix('"')).unwrap_or(path)
 }
 
-/// Returns the ranges of the words with `@` at the start of the text or after white space. A quoted path may have white space.
+/// Returns the ranges of the words with `@` at the start of the text or after white space. A quoted path may contain white space.
 fn words(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut from = 0;
@@ -118,7 +117,7 @@ fn words(text: &str) -> Vec<Range<usize>> {
         }
         let rest = &text[from..];
         let quoted = rest.strip_prefix('"').and_then(|rest| rest.find(['"', '\n'])).filter(|end| {
-            // The closing quotation mark.
+            // The quotation mark must be closed on the same line.
             rest[1 + end..].starts_with('"')
         });
         let length = match quoted {
@@ -131,7 +130,7 @@ fn words(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Returns the word that the cursor is in or behind.
+/// Returns the word that the cursor is in, or right after.
 fn word_at(text: &str, cursor: usize) -> Option<&str> {
     words(text).into_iter().find(|range| range.start < cursor && cursor <= range.end).map(|range| &text[range])
 }

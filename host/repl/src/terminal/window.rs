@@ -16,7 +16,7 @@ use super::{
 
 /// Shortest time between two frames, after a key or the end of a line.
 const FRAME: Duration = Duration::from_millis(33);
-/// Shortest time between two frames that only show more of an answer: each frame costs bytes.
+/// Shortest time between two frames that only show more of an answer. They are less frequent, because each frame costs bytes.
 const STREAM_FRAME: Duration = Duration::from_millis(50);
 /// How often the seconds of the busy row are updated, and withdrawn questions are noticed.
 const TICK: Duration = Duration::from_millis(250);
@@ -27,7 +27,7 @@ pub(super) struct FrontWindow {
     title: marks::WindowTitle,
     pub(super) columns: usize,
     pub(super) rows: usize,
-    /// Whether the window is in front; true where the terminal does not tell.
+    /// Whether the window has the focus; true if the terminal does not report it.
     pub(super) is_focused: bool,
     /// A sequence that copies to the clipboard, written with the next frame.
     clipboard: Option<String>,
@@ -38,7 +38,7 @@ pub(super) struct FrontWindow {
 }
 
 impl FrontWindow {
-    /// A window of the terminal's size in which nothing is drawn yet.
+    /// Returns a window of the terminal's size in which nothing is drawn yet.
     pub(super) fn new(workspace: &str) -> io::Result<Self> {
         let (columns, rows) = crossterm::terminal::size()?;
         Ok(Self {
@@ -60,14 +60,14 @@ impl FrontWindow {
         self.changed = true;
     }
 
-    /// Notes that the contents of the window have changed, and that the user waits for it.
+    /// Notes that the contents of the window have changed, and that the user waits for the next frame.
     pub(super) fn change_now(&mut self) {
         (self.changed, self.is_urgent) = (true, true);
     }
 
     pub(super) fn resize(&mut self, columns: u16, rows: u16) {
         (self.columns, self.rows) = (columns.into(), rows.into());
-        // The window may have the old width again, after another one that was never drawn.
+        // The window may be back to its old width, after another width that was never drawn.
         self.area.invalidate();
     }
 
@@ -82,14 +82,14 @@ impl FrontWindow {
         self.area.mark(marks::BELL);
     }
 
-    /// Rings after long work if the window is not in front, and notifies the desktop.
+    /// Rings and shows a desktop notification after long work, if the window does not have the focus.
     pub(super) fn ring_if_long(&mut self, took: Option<Duration>) {
         if took.is_some_and(|took| took >= marks::LONG) {
             self.call("the turn is over");
         }
     }
 
-    /// Rings if the window is not in front, and notifies the desktop of `what`.
+    /// Rings and shows `what` as a desktop notification, if the window does not have the focus.
     pub(super) fn call(&mut self, what: &str) {
         if !self.is_focused {
             self.ring();
@@ -122,7 +122,7 @@ impl FrontWindow {
         self.drawn.is_none_or(|drawn| now.saturating_duration_since(drawn) >= self.frame_time())
     }
 
-    /// Prints finished lines with the `mark` behind them, and draws `view` below.
+    /// Prints finished lines, followed by the `mark`, and draws `view` below.
     pub(super) fn draw(
         &mut self,
         finished: &[String],
@@ -150,13 +150,13 @@ impl FrontWindow {
         Ok(())
     }
 
-    /// Prints finished lines with the `mark` behind them, and removes the live area.
+    /// Prints finished lines, followed by the `mark`, and removes the live area.
     pub(super) fn clear(&mut self, finished: &[String], mark: &str) -> io::Result<()> {
         self.area.mark(mark);
         raw_mode::write(&self.area.leave(self.columns, finished))
     }
 
-    /// Another program has used the terminal; the cursor is at the start of an empty line.
+    /// Prepares to draw after another program has used the terminal. The cursor must be at the start of an empty line.
     pub(super) fn come_back(&mut self) {
         if let Ok((columns, rows)) = crossterm::terminal::size() {
             (self.columns, self.rows) = (columns.into(), rows.into());

@@ -12,9 +12,9 @@ use super::live::Row;
 pub(crate) enum Mark {
     /// No command, or its name is not complete yet.
     None,
-    /// A command that exists, of that many bytes: bold.
+    /// An existing command of this many bytes: bold.
     Known(usize),
-    /// No such command: underlined.
+    /// An unknown command of this many bytes: underlined.
     Unknown(usize),
 }
 
@@ -30,8 +30,8 @@ pub(crate) struct Wrapped {
     pub(crate) cursor: (usize, usize),
 }
 
-/// Returns the rows of `text` behind `prompt` in a window of `columns`, at most `height` of them
-/// around the `cursor`, a byte offset.
+/// Returns the rows of `prompt` and `text` in a window of `columns`, at most `height` rows around
+/// the `cursor`, which is a byte offset.
 pub(crate) fn input(
     prompt: &str,
     text: &str,
@@ -132,7 +132,7 @@ pub(crate) fn cut(text: &str, columns: usize) -> String {
 /// Returns the end of `text`, at most `columns` wide, with `…` where it was cut. Unusual white space is made visible.
 pub(crate) fn cut_front(text: &str, columns: usize) -> String {
     let text = with_visible_blanks(text);
-    // A long text is not measured as a whole: it is drawn again with each frame. A grapheme rarely has 16 bytes per column.
+    // A long text is not measured as a whole, because this runs for each frame. A grapheme rarely has 16 bytes per column.
     if text.len() <= columns * 16 && text.width() <= columns {
         return text.into_owned();
     }

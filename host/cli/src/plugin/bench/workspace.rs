@@ -7,11 +7,11 @@ use patchbay_fixture::FileTree;
 
 use crate::CliError;
 
-/// The most files that a case may leave, and their total size in bytes.
+/// Limits of the files that a case may leave: their number, and their total size in bytes.
 const FILES: usize = 10_000;
 const BYTES: u64 = 64 << 20;
 
-/// Writes files below `root`. Their paths lead nowhere else.
+/// Writes files below `root`. Their paths have already been checked and cannot lead out of it.
 pub(super) fn write(root: &Path, files: &FileTree) -> Result<(), CliError> {
     for (path, contents) in files {
         let to = root.join(path);

@@ -5,15 +5,15 @@ use std::{future::ready, pin::Pin};
 use parking_lot::Mutex;
 use patchbay_session::{Approval, Approver, PersonAnswer, Question, QuestionSubject};
 
-/// The most denials that are noted.
+/// Limit of the recorded denials.
 const NOTED: usize = 100;
 
 /// An act of a tool that was denied.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub(in crate::plugin) struct Denied {
-    /// The skill that was denied: the called one, or one that it called.
+    /// The denied skill: the called skill, or a skill that it called.
     pub(in crate::plugin) skill: String,
-    /// The capability that would allow it.
+    /// The capability that would allow the act.
     pub(in crate::plugin) capability: String,
     /// The denied act, worded as a permission question.
     pub(in crate::plugin) act: String,

@@ -11,7 +11,7 @@ use tracing_subscriber::{
     util::SubscriberInitExt as _,
 };
 
-/// The most lines that are kept, and their total size in bytes.
+/// Limits of the kept lines: their number, and their total size in bytes.
 const LINES: usize = 10_000;
 const BYTES: usize = 4 << 20;
 
@@ -34,10 +34,10 @@ struct CollectedLines {
 }
 
 impl PrintedLines {
-    /// Takes the place of the host's log, which is not written, and collects the lines of plugins.
+    /// Collects the lines of plugins. This replaces the host's log, which is not written.
     pub(in crate::plugin) fn collect() -> Self {
         let lines = Self::default();
-        // It fails if there is a subscriber already; then there are no lines.
+        // This fails if there is already a subscriber; then no lines are collected.
         let _ = tracing_subscriber::registry().with(lines.clone()).try_init();
         lines
     }

@@ -30,7 +30,7 @@ pub(in crate::plugin) struct CallReport {
     calls: Vec<ReportedCall>,
     /// The files of the workspace that the call wrote or deleted.
     pub(in crate::plugin) changed_files: Vec<String>,
-    /// Notes for the caller about the plugin.
+    /// Notes for the user about the plugin.
     pub(in crate::plugin) notes: Vec<String>,
     /// The name of the skill, for commands.
     #[serde(skip)]
@@ -59,7 +59,7 @@ struct ReportedCall {
 }
 
 impl CallReport {
-    /// Returns the report of the call of `tool` with its outcome and the rows of the journal.
+    /// Returns the report of a call of `tool`. `rows` are the journal rows of the call and its nested calls.
     pub(in crate::plugin) fn new(tool: String, outcome: &Outcome, rows: &[JournalEntry], limits: &Limits) -> Self {
         let data = outcome.data.as_ref().and_then(|data| serde_json::to_value(data).ok()).unwrap_or_default();
         let skill = tool.split("__").next().unwrap_or_default().to_owned();
@@ -101,7 +101,7 @@ impl CallReport {
         self.status == Status::Ok
     }
 
-    /// Prints the report: as JSON on standard output; else the result there, and the rest on standard error.
+    /// Prints the report as JSON on standard output, or as text, with the result on standard output and the rest on standard error.
     pub(in crate::plugin) fn print(&self, json: bool) {
         if json {
             say!("{}", serde_json::to_string(self).unwrap_or_default());
@@ -135,7 +135,7 @@ impl CallReport {
             note(&format!("note: {text}"));
         }
         if !self.is_ok() {
-            // The code follows the first line; those after it are places in the source.
+            // The code is appended to the first line; the lines after it are places in the source.
             let (first, rest) = self.message.split_at(self.message.find('\n').unwrap_or(self.message.len()));
             note(&format!("Error: {first} [{}]{rest}", self.code));
         }
@@ -159,18 +159,18 @@ impl CallUsage {
     }
 }
 
-/// Returns a time in milliseconds, with one digit behind the point.
+/// Formats a time in milliseconds, with one digit after the decimal point.
 fn milliseconds(us: u64) -> String {
     format!("{}.{} ms", us / 1_000, us % 1_000 / 100)
 }
 
-/// Removes the last printed lines from the message of a trap: the report has all of them.
+/// Removes printed lines from the message of a trap, because the report contains all of them.
 fn without_printed(message: &str) -> String {
     let lines: Vec<&str> = message.lines().filter(|line| !line.starts_with("  printed: ")).collect();
     lines.join("\n")
 }
 
-/// Replaces the command that grants a capability to an installed skill by the option of this command.
+/// Replaces the command that grants a capability to an installed skill with the option of this command.
 fn for_trial(message: &str, skill: &str) -> String {
     message.replace(&format!("patchbay grant add {skill} "), "add --grant ")
 }

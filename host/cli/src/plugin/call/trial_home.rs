@@ -21,7 +21,7 @@ use crate::{CliError, home::HomeDirs};
 
 /// Limit of a file for the workspace or an attachment, in bytes.
 const FILE_BYTES: u64 = 64 << 20;
-/// The most files of the workspace that are compared after the call.
+/// How many files of the workspace are compared after the call.
 const COMPARED: usize = 1_000;
 
 /// The capabilities that a component without a SKILL.md may be granted with `--grant`, besides those with a host or a name.
@@ -32,7 +32,7 @@ pub(in crate::plugin) struct TrialHome {
     folder: TempDir,
     /// The name of the plugin.
     pub(in crate::plugin) name: Name,
-    /// Notes for the caller about the plugin.
+    /// Notes for the user about the plugin.
     pub(in crate::plugin) notes: Vec<String>,
     /// The files of the workspace before the call.
     before: BTreeMap<String, Digest>,
@@ -113,7 +113,7 @@ impl TrialHome {
         self.folder.path().join("workspace")
     }
 
-    /// Returns the folders of this home. `home` is the user's.
+    /// Returns the folders of this home, with `$HOME` from the user's `home`.
     pub(in crate::plugin) fn dirs(&self, home: &HomeDirs) -> HomeDirs {
         let folder = |name: &str| self.folder.path().join(name);
         let paths =
@@ -121,7 +121,7 @@ impl TrialHome {
         HomeDirs { paths, home_folder: home.home_folder.clone() }
     }
 
-    /// Returns the paths of the workspace's files that the call wrote or deleted, each with what happened.
+    /// Returns the paths of the workspace's files that the call wrote or deleted, each with the kind of change.
     pub(in crate::plugin) fn changed_files(&self) -> Vec<String> {
         let after = self.files();
         let mut changed = Vec::new();
@@ -189,14 +189,15 @@ pub(in crate::plugin) fn read_file(path: &Path) -> Result<Vec<u8>, NotCalled> {
     Ok(content)
 }
 
-/// Returns a SKILL.md for a component without one. It requests every capability, and therefore a denial always names the `--grant` option to use.
+/// Returns a SKILL.md for a component without one. It requests every capability, so a denial always names the `--grant` option to
+/// use.
 fn minimal_skill_md(name: &Name, grants: &[Capability]) -> String {
     let mut skill_md = format!("---\nname: {name}\ncapabilities:\n");
     let asked = ALL.iter().map(ToString::to_string);
     let more = grants.iter().map(ToString::to_string).filter(|granted| !ALL.contains(&&**granted));
     for capability in asked.chain(more) {
         let (name, scope) = capability.split_once(':').unwrap_or((&capability, ""));
-        // A string of JSON is one of YAML.
+        // A string quoted like this is also valid YAML.
         let scope = if scope.is_empty() { String::new() } else { format!(", scope: {:?}", scope) };
         let _ = writeln!(skill_md, "- {{name: {name}{scope}}}");
     }

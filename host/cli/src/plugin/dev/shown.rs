@@ -29,14 +29,14 @@ impl LoadedPlugin {
         Ok(Self { skill, imports, size: bytes.len() as u64 })
     }
 
-    /// Returns a line such as `greet: tools hello and bye, 12 KB`.
+    /// Returns a line such as `greet, 12 KB; tools: hello, bye`.
     pub(super) fn line(&self) -> String {
         let names: Vec<&str> = self.skill.tools.iter().map(|tool| tool.name.as_str()).collect();
         let names = if names.is_empty() { "no tools".to_owned() } else { format!("tools: {}", names.join(", ")) };
         format!("{}, {}; {names}", self.skill.name, text::size(self.size))
     }
 
-    /// Returns how this load differs from the one before: tools, schemas, imports, requested capabilities and size.
+    /// Returns how this load differs from the previous load: tools, schemas, imports, requested capabilities and size.
     pub(super) fn changes(&self, before: &Self) -> Vec<String> {
         let mut changes = Vec::new();
         let mut compare = |what: &str, expected: Value, actual: Value| {
@@ -72,7 +72,7 @@ impl LoadedPlugin {
     }
 }
 
-/// Joins lines for a comparison; null without any.
+/// Joins lines for a comparison. Returns null if there are none.
 fn lines(lines: impl Iterator<Item = impl AsRef<str>>) -> Value {
     let lines: Vec<String> = lines.map(|line| text::clean_line(line.as_ref())).collect();
     if lines.is_empty() { Value::Null } else { Value::String(lines.join("\n")) }
@@ -83,7 +83,7 @@ fn changed(before: u64, after: u64) -> String {
     format!("{} → {} ({sign}{})", text::with_commas(before), text::with_commas(after), text::with_commas(difference))
 }
 
-/// Returns how a repeated call differs from the one before: result, store, files and fuel.
+/// Returns how a repeated call differs from the previous run: result, store, files and fuel.
 pub(super) fn call_changes(before: &ActualOutcome, after: &ActualOutcome) -> Vec<String> {
     let none = Map::new();
     let effects = (before.effects(), after.effects());

@@ -6,8 +6,8 @@ use tokio::sync::mpsc;
 
 use crate::plugin::call::INPUT_BYTES;
 
-/// Reads standard input on its own thread, because a runtime would wait for a blocked read when it shuts down. The channel is closed at
-/// the end of the input.
+/// Reads standard input on its own thread, because a runtime would wait for a blocked read when it shuts down. The channel is
+/// closed at the end of the input.
 pub(super) fn lines() -> mpsc::Receiver<String> {
     let (sender, lines) = mpsc::channel(16);
     std::thread::spawn(move || {
@@ -26,7 +26,7 @@ pub(super) fn lines() -> mpsc::Receiver<String> {
     lines
 }
 
-/// A line of the author, parsed.
+/// A parsed line that the author typed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum DevLine<'a> {
     /// Run the last call live.
@@ -38,7 +38,7 @@ pub(super) enum DevLine<'a> {
 }
 
 impl<'a> DevLine<'a> {
-    /// Parses a line. A tool named like one of these words can be called by its full name.
+    /// Parses a line. A tool with the name of a command, such as `help`, can be called by its full name.
     pub(super) fn parse(line: &'a str) -> Self {
         let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         let rest = Some(rest.trim()).filter(|rest| !rest.is_empty());

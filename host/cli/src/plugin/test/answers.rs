@@ -1,5 +1,4 @@
-//! Tests the adapter of a provider: its cases, with the answers of the API cut at every byte, and the rules that hold for every
-//! adapter.
+//! Tests the adapter of a provider: its cases, with the API's answers cut at every byte, and the rules for all adapters.
 
 use std::sync::Arc;
 
@@ -19,9 +18,9 @@ use super::{
 };
 use crate::{CliError, args::PluginTest, compile::compiler, home::HomeDirs, plugin::call::NotCalled};
 
-/// The most positions, evenly spread, at which the bodies of one case are cut in two. Most answers have fewer bytes.
+/// Limit of the positions, evenly spread, at which the bodies of one case are cut in two. Most answers have fewer bytes.
 const CUTS: usize = 10_000;
-/// The most positions at which the connection breaks.
+/// Limit of the positions at which the connection breaks.
 const BREAKS: usize = 200;
 
 /// An adapter under test.
@@ -99,8 +98,8 @@ impl TestedAdapter {
         Ok(Self { player: AnswerPlayer::new(sandbox, loaded, limits.budgets()), manifest, again })
     }
 
-    /// Plays a case whole, cut in two at every byte, and byte by byte. Returns the report, and the play that `--update` can write into
-    /// the fixture.
+    /// Plays a case whole, cut in two at every byte, and byte by byte. Returns the report, and the play that `--update` can write
+    /// into the fixture.
     async fn case(&self, case: &AnswerCase) -> (CaseReport, Option<AnswerPlay>) {
         let whole = match self.player.play(case, AnswerCut::Whole).await {
             Ok(play) => play,
@@ -114,7 +113,7 @@ impl TestedAdapter {
         (CaseReport::of_answer(case, problem, differences), can_update.then_some(whole))
     }
 
-    /// Returns the first cut that changes the events.
+    /// Describes the first cut that changes the events.
     async fn cuts(&self, case: &AnswerCase, whole: &AnswerPlay) -> Option<String> {
         let each_byte = std::iter::once((AnswerCut::EachByte, "byte by byte".to_owned()));
         let positions = positions(case, CUTS).map(|(exchange, at)| {
@@ -132,12 +131,12 @@ impl TestedAdapter {
 
     /// Breaks the connection at many positions. The completion must end, and its events must be a prefix of the whole answer.
     async fn breaks(&self, case: &AnswerCase) -> Option<String> {
-        // A case that fails otherwise is reported as such.
+        // A case that fails without a break is already reported.
         let whole = self.player.play(case, AnswerCut::Whole).await.ok().filter(|whole| whole.differences.is_empty())?;
         for (exchange, at) in positions(case, BREAKS) {
             let how = format!("{}, broken at byte {at} of answer {}", case.name(), exchange + 1);
             match self.player.play(case, AnswerCut::Broken(exchange, at)).await {
-                // Another request has no recorded answer.
+                // The adapter sent another request, which has no recorded answer.
                 Ok(play) if play.differences.iter().any(|difference| difference.what == "not_recorded") => {}
                 Ok(play) if !play.has_ended => return Some(format!("{how}: the completion does not end")),
                 Ok(play) if !play.is_beginning_of(&whole) => {
@@ -150,7 +149,7 @@ impl TestedAdapter {
         None
     }
 
-    /// Answers a small request with errors.
+    /// Answers a small request with errors. Returns each error that the adapter maps to the wrong kind.
     async fn failures(&self) -> Vec<String> {
         let prefix = self.manifest.model_prefixes.first().map(|prefix| format!("{prefix}test"));
         let model = self.manifest.models.first().map(|model| model.id.clone()).or(prefix);

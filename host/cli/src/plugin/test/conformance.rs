@@ -1,5 +1,5 @@
-//! The rules that hold for every skill. `plugin test` checks them with the skill's own cases; `--conformance` checks nothing else and
-//! does not need cases.
+//! The rules that hold for every skill. `plugin test` checks them with the skill's own cases; `--conformance` checks nothing else
+//! and does not need cases.
 
 mod inputs;
 
@@ -64,7 +64,7 @@ impl Conformance {
             self.different.push(format!("{name}: {} and {}", shown(&one.effects()), shown(&other.effects())));
         }
         for used in first.limits.iter().filter(|used| used.is_over_half()) {
-            // Time depends on the machine.
+            // Time depends on the machine, so it is only noted.
             let list = if used.limit == "time_ms" { &mut self.notes } else { &mut self.over_half };
             list.push(format!("{name} {}", used.sentence()));
         }
@@ -93,7 +93,7 @@ impl Conformance {
         Ok(())
     }
 
-    /// Checks the rules. `has_cases` is false if only made-up inputs were tried.
+    /// Checks the rules. `has_cases` is false if only generated inputs were tried.
     pub(super) async fn check(
         self,
         tested: &TestedPlugin<'_>,

@@ -1,4 +1,4 @@
-//! The report of a test run, for users and programs.
+//! The report of a test run, as text and as JSON.
 
 use patchbay_core::text;
 use patchbay_fixture::{ActualOutcome, AnswerCase, CaseDifference, PreparedCase};
@@ -13,9 +13,9 @@ use crate::{
     plugin::call::{denied::Denied, printed::PrintedLine},
 };
 
-/// The most problems that one rule reports.
+/// Limit of the problems that one rule reports.
 const PROBLEMS: usize = 20;
-/// The most lines of a failed case's output that are shown.
+/// How many lines of a failed case's output are shown.
 const PRINTED: usize = 20;
 
 /// The cases of a plugin, as `--json` prints them.
@@ -41,7 +41,7 @@ pub(super) struct CaseReport {
     /// The tool's name, or the model of an adapter's case.
     tool: String,
     pub(super) passed: bool,
-    /// Whether what differed was written into the fixture.
+    /// Whether the differences were written into the fixture.
     pub(super) updated: bool,
     /// Why the case could not run; `null` if it ran.
     pub(super) problem: Option<String>,
@@ -58,7 +58,7 @@ pub(super) struct CaseReport {
 /// The outcome of a case that ran, or the reason why it did not.
 pub(super) enum CaseStatus {
     Ran(Box<ActualOutcome>),
-    /// The case could not run; the reason.
+    /// The reason why the case could not run.
     Refused(String),
 }
 
@@ -91,7 +91,7 @@ impl TestReport {
         }
     }
 
-    /// Adds a case. Little is kept of those that passed, because only `--json` prints the cases again.
+    /// Adds a case without its outcome, which is no longer needed and may be large.
     fn add(&mut self, mut case: CaseReport) {
         *(match (case.passed, case.updated) {
             (true, _) => &mut self.passed,
@@ -185,7 +185,7 @@ impl CaseReport {
         }
     }
 
-    /// Returns the lines for people: whether it passed, and why it did not.
+    /// Returns the lines of the text report: whether the case passed, or why it failed.
     pub(super) fn lines(&self) -> Vec<String> {
         if self.passed {
             return vec![format!("passed  {}", self.case)];
@@ -211,7 +211,7 @@ impl CaseReport {
 pub(super) struct PrintedReport {
     report: TestReport,
     is_json: bool,
-    /// Whether all rules are shown. Otherwise those that hold are only counted.
+    /// Whether all rules are shown. Otherwise, rules that hold are only counted.
     shows_rules: bool,
 }
 
@@ -235,7 +235,7 @@ impl PrintedReport {
         self.report.add(case);
     }
 
-    /// Adds a rule with the problems that break it.
+    /// Adds a rule with its problems. It holds if there are none.
     pub(super) fn add_rule(&mut self, rule: &str, mut problems: Vec<String>) {
         if problems.is_empty() && !self.shows_rules {
             self.report.rules += 1;
@@ -267,7 +267,7 @@ impl PrintedReport {
     }
 }
 
-/// How many times the usual host calls a call with the grant `tools` may make.
+/// The factor by which the grant `tools` raises the limit of host calls.
 const TOOLS_HOST_CALLS: u64 = 10;
 
 /// Returns how much of each limit a call used.

@@ -22,7 +22,7 @@ pub(super) struct TestedPlugin<'a> {
 
 impl<'a> TestedPlugin<'a> {
     pub(super) fn open(plugin: &'a LocatedPlugin, style: Style) -> Result<Self, NotCalled> {
-        // Refuses adapters, and skills without tools, before anything runs.
+        // This refuses adapters, and skills without tools, before anything runs.
         drop(TrialHome::new(plugin, &[], &[])?);
         Ok(Self { plugin, bench: Bench::open(style, false)? })
     }
@@ -47,7 +47,7 @@ impl<'a> TestedPlugin<'a> {
         self.bench.call(&trial, case).await
     }
 
-    /// Returns the skill as loading finds it, described by a fresh instance.
+    /// Loads the skill, with the tools that a fresh instance declares.
     pub(super) async fn skill(&self) -> Result<Skill, NotCalled> {
         let trial = self.bench.load(self.plugin, &PreparedCase::unwritten("", Map::new()), Outside::Recorded).await?;
         let skill = trial.skill.clone();

@@ -57,7 +57,7 @@ fn growing_row_is_written_from_its_change_on() {
     area.frame(80, &[], view(&["a 世界 growing", "> "], (1, 2)));
     let next = area.frame(80, &[], view(&["a 世界 growing row", "> "], (1, 2)));
     assert_eq!(next, "\x1b[?2026h\x1b[1A\x1b[15G row\x1b[1B\x1b[3G\x1b[?2026l");
-    // Behind a sequence, all is written.
+    // A row with a style sequence is written completely.
     let styled = |text: &str| LiveView { rows: vec![Row::styled("\x1b[2m", text)], cursor: (0, 0) };
     let mut area = LiveArea::new(true);
     area.frame(80, &[], styled("a growing"));
@@ -122,7 +122,7 @@ fn cut(text: &str, columns: usize) -> Row {
 }
 
 proptest! {
-    /// Law of the live area: all finished lines are there, in order, once; so is what stood before them.
+    /// Law of the live area: each finished line, and each line before them, is there once and in order.
     #[test]
     fn finished_lines_survive_any_sequence_of_frames_and_resizes(steps in prop::collection::vec(step(), 1..40)) {
         const ROWS: usize = 24;
@@ -142,8 +142,8 @@ proptest! {
                 Step::Draw(drawn) => rows = drawn,
                 Step::Resize(to) => {
                     let height: usize = rows.iter().map(|row| cut(row, columns).width.max(1).div_ceil(to)).sum();
-                    // The top of a taller area is out of reach, wide characters may leave a column empty at the edge,
-                    // and a cursor at the edge may be on either row: a row of the area may remain as a ghost.
+                    // A row of the area may remain as a ghost in three cases: the area is taller than the window, a wide
+                    // character leaves a column empty at the edge, or the cursor is at the edge and may be on either row.
                     let edge = rows.last().is_some_and(|row| cut(row, columns).width.is_multiple_of(to));
                     fits &= height < ROWS && !edge && rows.iter().all(|row| row.chars().count() == row.width());
                     columns = to;

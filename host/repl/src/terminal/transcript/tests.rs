@@ -93,7 +93,7 @@ fn thinking_is_shown_or_hidden_as_configured() {
         (&*tail, &*lines),
         (&["\x1b[2mthree\x1b[0m".to_owned()][..], &["one", "two", "three", "Done."].map(str::to_owned)[..])
     );
-    // Any pieces print the same.
+    // The same lines are printed for any pieces.
     assert_eq!(thinking_with(ThinkingDisplay::Show, &["one\ntwo\nthree\n"]).1, ["one", "two", "three", "Done."]);
     // An emoji that arrives in two pieces.
     assert_eq!(thinking_with(ThinkingDisplay::Show, &["👩", "\u{200d}🚀\n"]).1, ["👩\u{200d}🚀", "Done."]);
@@ -111,7 +111,7 @@ fn results_have_a_number_a_size_and_a_time() {
     let mut transcript = Transcript::new(VIEW, 80, Look::default());
     let start = Instant::now();
     let at = |ms| start + Duration::from_millis(ms);
-    // A call that began before the front.
+    // A call that began before the front started.
     transcript.event(called("x", None), at(0));
     transcript.event(row(""), at(1_000));
     transcript.event(called("one\ntwo", None), at(1_090));
@@ -125,7 +125,7 @@ fn results_have_a_number_a_size_and_a_time() {
     assert_eq!(transcript.results().show("3"), Ok("no such file"));
 }
 
-/// A call is in the live area until its result is there, and then one row with it.
+/// A call is in the live area until its result arrives; then both are printed as one row.
 #[test]
 fn result_stands_on_the_row_of_its_call() {
     let mut transcript = Transcript::new(VIEW, 80, Look::default());
@@ -228,7 +228,7 @@ fn last_block_of_code_is_found() {
     assert_eq!(last_code("none"), None);
 }
 
-/// Also if the next line is entered before the frame.
+/// This also holds if the next line is entered before the next frame.
 #[test]
 fn end_of_an_output_is_marked_before_the_next_prompt() {
     let mut transcript = Transcript::new(VIEW, 80, Look::default());
@@ -374,7 +374,7 @@ fn answer_that_broke_off_is_marked_and_shown_again() {
         transcript.event(event, now);
     }
     assert_eq!(printed(&mut transcript), ["Half of", AGAIN, "All of it."]);
-    // Nothing was shown: thinking, a call.
+    // The attempt may have shown no text, for example only thinking or a call.
     transcript.event(given_up(10, 2, 1), now);
     assert_eq!(printed(&mut transcript), [AGAIN]);
 }

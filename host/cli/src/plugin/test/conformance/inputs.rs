@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-/// The most invalid inputs that are tried for one tool.
+/// Limit of the invalid inputs that are tried for one tool.
 const REFUSED: usize = 20;
-/// The deepest schema for which an example input is generated.
+/// Nesting limit of an example input.
 const DEPTH: usize = 8;
 
 /// Returns an input with the required properties. It may be refused if the schema has rules besides types.
@@ -41,8 +41,8 @@ fn value(schema: &Value, depth: usize) -> Value {
     }
 }
 
-/// Returns inputs that the schema refuses for certain: a required property is missing, a property has another type, or there is one
-/// that the schema does not know.
+/// Returns inputs that the schema certainly refuses: a required property is missing, a property has another type, or a property is
+/// unknown to the schema.
 pub(super) fn refused(schema: &Value) -> Vec<Map<String, Value>> {
     let example = example(schema);
     let with = |name: &str, value: Value| {
@@ -57,7 +57,7 @@ pub(super) fn refused(schema: &Value) -> Vec<Map<String, Value>> {
         refused.push(input);
     }
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
-        // An object is of no other type, and a text of none of those below.
+        // A string has none of the first types, and an object is not a string.
         match property["type"].as_str() {
             Some("object" | "array" | "integer" | "number" | "boolean" | "null") => {
                 refused.push(with(name, json!("not of this type")));
