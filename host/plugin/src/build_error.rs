@@ -76,7 +76,7 @@ pub enum BuildError {
     BuiltElsewhere {
         /// The folder of the plugin's sources.
         folder: PathBuf,
-        /// The language that it was built from.
+        /// The language of the plugin's sources.
         language: Language,
     },
     /// A compiler is not installed.
@@ -109,7 +109,7 @@ pub enum BuildError {
         file: PathBuf,
         /// The name of the missing export.
         wanted: &'static str,
-        /// The names that it exports.
+        /// The names that the file exports.
         exports: Vec<String>,
         /// An example line that exports it.
         example: &'static str,
@@ -153,7 +153,7 @@ pub enum BuildError {
         /// The message of the encoder or parser.
         reason: String,
     },
-    /// The component has a SKILL.md embedded already: it is the output of a build, not an input.
+    /// The component already has an embedded SKILL.md, so it is the output of a build, not an input.
     #[error("{} already has an embedded SKILL.md; pass the component from before that build, or run cargo again", .0.display())]
     Packaged(PathBuf),
 }
