@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Adds the files below `folder`, a path relative to `root`, without links: the SDKs link to the contract.
+/// Adds the files below `folder`, which is relative to `root`. Links are skipped, because the SDKs contain links to the contract.
 fn collect(root: &Path, folder: &str, files: &mut Vec<String>) -> io::Result<()> {
     for entry in fs::read_dir(root.join(folder))? {
         let entry = entry?;

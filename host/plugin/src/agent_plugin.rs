@@ -101,7 +101,7 @@ pub fn write_agent_plugin(folders: &[PathBuf], options: &AgentPluginOptions) -> 
     let manifest = manifest(&name, &skills, kept);
     let mut files = vec![("plugin.json", Some(Value::from(manifest.clone())))];
     let servers = json!({"$schema": SpecVersion::V1_0.schema("mcp")});
-    // Codex accepts no dot in the name of a server.
+    // Codex does not accept dots in server names.
     let server = name.as_str().replace('.', "-");
     files.push(("mcp.json", with_entry(&folder.join("mcp.json"), servers, &server, own("${PLUGIN_ROOT}"))?));
     if options.claude {

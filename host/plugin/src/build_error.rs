@@ -85,7 +85,7 @@ pub enum BuildError {
     /// A compiler cannot be started.
     #[error("cannot run {program}: {source}")]
     NoCompiler {
-        /// The program that could not be run or failed.
+        /// The compiler that could not be started.
         program: String,
         /// The error reported by the operating system.
         source: io::Error,
@@ -93,7 +93,7 @@ pub enum BuildError {
     /// A compiler failed. Its messages went to standard error.
     #[error("{program} could not build {}; its messages are above", folder.display())]
     Compiler {
-        /// The program that could not be run or failed.
+        /// The compiler that failed, for the message.
         program: String,
         /// The folder with the plugin's sources.
         folder: PathBuf,
@@ -111,7 +111,7 @@ pub enum BuildError {
         wanted: &'static str,
         /// The names that the file exports.
         exports: Vec<String>,
-        /// An example line that exports it.
+        /// An example line with the missing export.
         example: &'static str,
     },
     /// The compiler ran the sources, and they failed.
@@ -136,7 +136,7 @@ pub enum BuildError {
         /// Advice about how to fix the build.
         advice: String,
     },
-    /// cargo built no WebAssembly library.
+    /// cargo did not build a WebAssembly library.
     #[error(
         "{} does not build a WebAssembly library: write crate-type = [\"cdylib\", \"rlib\"] under [lib]",
         folder.join("Cargo.toml").display()

@@ -23,7 +23,7 @@ use crate::{BuildError, Language, PluginKind, Toolchain, Toolchains, contract, t
 /// A plugin's sources, and the installed compilers.
 pub(crate) struct PluginSources<'a> {
     pub(crate) folder: &'a Path,
-    /// The file that the language's compiler starts with, in the folder.
+    /// The entry file for the compiler, relative to the folder.
     pub(crate) entry: &'a str,
     /// A skill if the folder has a SKILL.md, otherwise a provider.
     pub(crate) kind: PluginKind,

@@ -25,7 +25,7 @@ pub(crate) const OWNER: &str = "plugin";
 pub struct DownloadLimits {
     /// Size limit of a file, in bytes.
     pub bytes: u64,
-    /// Time limit from the first look-up to the last byte, over all redirects.
+    /// Time limit from the first DNS lookup to the last byte, over all redirects.
     pub time: Duration,
     /// The interval at which the speed is checked, and the longest time without any data.
     pub window: Duration,
@@ -74,7 +74,7 @@ pub enum DownloadError {
         /// Why the new address is refused.
         source: Box<DownloadError>,
     },
-    /// More redirects than are followed.
+    /// The download was redirected too often.
     #[error("more than {REDIRECTS} redirects; the last one was by {0}")]
     Redirects(Origin),
     /// The server does not have the file, or refuses to send it.
@@ -101,7 +101,7 @@ pub enum DownloadError {
     /// The whole download takes too long.
     #[error("not complete within {} seconds; try again later", .0.as_secs_f64())]
     Time(Duration),
-    /// The file is not the expected one.
+    /// The file does not have the expected digest.
     #[error("expected {expected}, received {found}; nothing was added")]
     Digest {
         /// The digest that the file should have.

@@ -53,7 +53,7 @@ pub enum AddressError {
     /// The URL ends with neither of the two extensions.
     #[error("'{0}' is neither a .wasm nor a .tar.gz; use the URL of the file itself")]
     File(String),
-    /// A folder (`--path`, or after `#`) in something that is not an archive.
+    /// A folder was named (with `--path` or after `#`), but the package is not an archive.
     #[error("--path selects a folder in a .tar.gz, but {0} is not a .tar.gz")]
     NoArchive(String),
     /// The string is not the address of a package in a registry.
@@ -143,8 +143,7 @@ impl PackageAddress {
         }
     }
 
-    /// Returns the part of the address that the operator's rules match: without version, digest and folder in an
-    /// archive.
+    /// Returns the part of the address that the operator's rules match: without version, digest or folder in an archive.
     pub fn source(&self) -> String {
         match self {
             Self::Local(path) => {
@@ -179,7 +178,7 @@ impl PackageAddress {
         web.package(folder, at, Some(signature))
     }
 
-    /// Returns the version in the address of a registry. Other addresses have none.
+    /// Returns the version in a registry address. Other addresses have none.
     pub fn version(&self) -> Option<String> {
         match self {
             Self::Registry(address) => match address.reference() {
@@ -246,7 +245,7 @@ pub struct FetchOptions {
 pub struct FetchedPackage {
     /// The file or folder.
     pub path: PathBuf,
-    /// Its exact address; for a registry, with the digest of the manifest.
+    /// The package's exact address; for a registry, with the digest of the manifest.
     pub found: String,
     /// The signature, if it has one.
     pub signature: Option<Vec<u8>>,

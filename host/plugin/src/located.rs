@@ -75,7 +75,7 @@ pub enum LocateError {
     NoComponent {
         /// The path of the given file.
         path: PathBuf,
-        /// Its actual format, or the damage.
+        /// The file's actual format, or how it is damaged.
         reason: String,
     },
 }
@@ -128,7 +128,7 @@ const BUILT_FROM: &[&str] =
 /// Finds the plugin at `path`, a component or a plugin's folder.
 ///
 /// # Errors
-/// [`LocateError`], which describes the file or folder instead.
+/// [`LocateError`], which describes the file or folder that was found.
 pub fn locate(path: &Path) -> Result<LocatedPlugin, LocateError> {
     let given = path;
     let path = path.canonicalize().map_err(failed(given))?;

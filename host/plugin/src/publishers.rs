@@ -12,12 +12,12 @@ use patchbay_skill::Fingerprint;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Which packages may be added. Packages that are installed already keep working.
+/// Which packages may be added. Packages that are already installed keep working.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PluginRules {
-    /// Where packages may come from: `"*"`, the address of a package without its version, or the beginning of one followed by
-    /// `*`, such as `"oci://ghcr.io/acme/*"`, `"https://github.com/acme/*"` or `"/srv/plugins/*"`. Redirects of a server are not
+    /// Where packages may come from: `"*"`, the address of a package without its version, or the beginning of an address followed
+    /// by `*`, such as `"oci://ghcr.io/acme/*"`, `"https://github.com/acme/*"` or `"/srv/plugins/*"`. Redirects of a server are not
     /// compared.
     pub sources: Vec<SourcePattern>,
     /// Whether each package needs a signature by a key that a `[publishers.NAME]` lists. A key that was merely pinned on first use
@@ -51,7 +51,7 @@ fn anywhere() -> Vec<SourcePattern> {
     vec![SourcePattern { start: String::new(), is_exact: false }]
 }
 
-/// The beginning of addresses, or one address.
+/// A prefix of addresses, or one exact address.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(try_from = "String")]
 #[schemars(with = "String")]
@@ -60,7 +60,7 @@ pub struct SourcePattern {
     is_exact: bool,
 }
 
-/// The beginnings of addresses: a scheme, or the root of local files.
+/// The possible beginnings of an address: a scheme, or the root of local files.
 const STARTS: [&str; 4] = ["https://", "oci://", "http://", "/"];
 
 impl SourcePattern {

@@ -36,7 +36,7 @@ const PAGE: usize = 1000;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RegistryError {
-    /// The download failed, or a request before it.
+    /// The download, or a request before it, failed.
     #[error(transparent)]
     Download(#[from] DownloadError),
     /// The package does not exist, or is private.

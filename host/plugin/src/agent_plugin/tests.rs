@@ -26,7 +26,7 @@ impl Author {
         fs::write(path, contents).unwrap();
     }
 
-    /// Writes a component without code that contains a SKILL.md.
+    /// Writes a component that contains a SKILL.md but no code.
     fn component(&self, path: &str, skill_md: &str) {
         let mut bytes = b"\0asm\x0d\0\x01\0".to_vec();
         CustomSection { name: SECTION.into(), data: skill_md.as_bytes().into() }.append_to_component(&mut bytes);

@@ -65,7 +65,7 @@ fn advice(folder: &Path, target: &str, metadata: &Metadata) -> String {
     "its messages are above".to_owned()
 }
 
-/// A message of cargo about a file that it produced.
+/// A cargo message about a file that was built.
 #[derive(Deserialize)]
 struct Artifact {
     reason: String,
@@ -150,7 +150,7 @@ impl Metadata {
 /// Runs cargo with additional flags for rustc. Flags that the author has set are kept.
 fn run_with_flags(manifest: &Path, arguments: &[&str], target: &str, flags: &[OsString]) -> Result<Output, BuildError> {
     let mut command = command(manifest, arguments);
-    // cargo reads flags for rustc from one source only: these variables first, then its configuration.
+    // cargo reads flags for rustc from only one source: these variables first, then its configuration.
     let separator = OsStr::new("\x1f");
     let own = match (env::var_os("CARGO_ENCODED_RUSTFLAGS"), env::var("RUSTFLAGS")) {
         (Some(encoded), _) => Some(vec![encoded]),

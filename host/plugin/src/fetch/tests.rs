@@ -1,4 +1,4 @@
-//! Packages from addresses on loopback.
+//! Tests of fetching packages from a server on loopback.
 
 use flate2::{Compression, write::GzEncoder};
 

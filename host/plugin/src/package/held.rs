@@ -56,7 +56,7 @@ impl Packages {
         self.paths.folder.join(package.folder())
     }
 
-    /// Returns the folder in which the servers of a package store data, existing or not.
+    /// Returns the folder in which the servers of a package store data. It may not exist.
     pub fn data_of(&self, package: &PackageName) -> PathBuf {
         self.paths.data_of(package)
     }

@@ -66,7 +66,7 @@ pub fn find_source(path: &Path) -> Result<PackageSource, PackageError> {
     let LocatedPlugin { name, form, newer } =
         locate(path).map_err(|error| PackageError::new(Code::InvalidArgs, format!("{error}.")))?;
     let package = |kind, path, component| {
-        // Every name of a skill is the name of a package.
+        // Every valid skill name is also a valid package name.
         let name = name.as_str().parse().map_err(|error| PackageError::refused(format!("{error}.")))?;
         Ok(PackageSource::Package(SourceForm { name, kind, path, newer, component }))
     };
