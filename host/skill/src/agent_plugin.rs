@@ -53,7 +53,7 @@ pub struct AgentPlugin {
     pub version: Option<String>,
     /// The skills, sorted by path, including those that cannot be loaded.
     pub skills: Vec<PackageSkill>,
-    /// The valid servers with a supported transport, sorted by name, without Patchbay's own.
+    /// The valid servers with a supported transport, sorted by name, without Patchbay's own server.
     pub servers: Vec<PackageServer>,
     /// All files of the package, sorted by path.
     pub files: Vec<PackageFile>,

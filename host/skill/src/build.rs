@@ -84,8 +84,8 @@ pub fn build(found: &[FoundSkill], version: u64, rules: &SnapshotRules<'_>) -> S
 
 struct SnapshotBuilder<'a> {
     rules: &'a SnapshotRules<'a>,
-    /// The remaining limits on tools, for each root but the bundled one. `None` after a skill exceeded them; the
-    /// root then gets no more skills.
+    /// The remaining limits on tools, for each root except the bundled one. `None` after a skill exceeded them; the root then gets
+    /// no more skills.
     budgets: BTreeMap<Root, Option<RootBudget>>,
     /// The names of the packages' skills, in the order in which the packages were added.
     packaged: Vec<Name>,

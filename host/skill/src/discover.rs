@@ -50,7 +50,7 @@ pub struct Discovered {
 /// later names, only the SKILL.md is read.
 ///
 /// # Errors
-/// The root exists and cannot be read. Problems of single children are in [`Discovered::found`].
+/// The root exists but cannot be read. Problems of single children are in [`Discovered::found`].
 pub fn discover(root: Root, path: &Path, cache: &dyn FileCache, allowed: &RootAllowance) -> io::Result<Discovered> {
     let Some(folder) = component::open_root(root, path)? else { return Ok(Discovered::default()) };
     let most = usize::try_from(allowed.skills).unwrap_or(usize::MAX);
@@ -160,8 +160,8 @@ struct RootScan<'a> {
     read: Vec<FileRecord>,
     /// The remaining limits of the root.
     budget: RootBudget,
-    /// The folders of the candidates so far by device and inode, each with the name of the first
-    /// candidate that may become a skill.
+    /// The folders of the candidates so far, by device and inode. The value is the name of the first candidate that may become a
+    /// skill.
     folders: BTreeMap<(u64, u64), Name>,
 }
 

@@ -25,7 +25,7 @@ pub type Folder = Dir;
 /// Opens a folder. `None` if it does not exist.
 ///
 /// # Errors
-/// The folder exists and cannot be opened.
+/// The folder exists but cannot be opened.
 pub fn open_folder(path: &Path) -> io::Result<Option<Dir>> {
     match Dir::open_ambient_dir(path, ambient_authority()) {
         Ok(folder) => Ok(Some(folder)),
@@ -38,7 +38,7 @@ pub fn open_folder(path: &Path) -> io::Result<Option<Dir>> {
 /// workspace or into a `.git` folder. `None` if the folder does not exist.
 ///
 /// # Errors
-/// The folder exists and cannot be opened, or the path breaks one of these rules.
+/// The folder exists but cannot be opened, or the path breaks one of these rules.
 pub fn open_below(path: &Path, below: &str) -> io::Result<Option<Dir>> {
     let workspace = match Workspace::open(path) {
         Ok(workspace) => workspace,

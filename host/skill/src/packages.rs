@@ -19,7 +19,7 @@ use crate::{
 /// `NAME/DIGEST`. A package with any file that differs from the lock is left out, with the diagnostic `package_changed`.
 ///
 /// # Errors
-/// The folder exists and cannot be read.
+/// The folder exists but cannot be read.
 pub fn discover_packages(
     folder: &Path,
     lock: &PackagesLock,

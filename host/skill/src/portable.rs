@@ -102,12 +102,12 @@ fn lost(manifest: &Manifest) -> Vec<&'static str> {
     .collect()
 }
 
-/// A JSON string is also a YAML one.
+/// Quotes a string as JSON, which is also valid YAML.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// Some clients read `name` without a YAML parser, so it is quoted only if YAML would read another type.
+/// Some clients read `name` without a YAML parser, so it is quoted only if YAML would read it as another type.
 fn quoted_if_needed(name: &str) -> String {
     let is_word = matches!(name, "true" | "false" | "null" | "yes" | "no" | "on" | "off" | "y" | "n");
     if is_word || name.starts_with(|c: char| c.is_ascii_digit()) { quoted(name) } else { name.to_owned() }

@@ -37,7 +37,7 @@ pub struct SearchMatches {
 
 impl SearchMatches {
     /// Returns the work of the search, in steps of about equal time: the number of all entries, and for each word of the query the
-    /// number of entries that contain it. It depends on the entries and the query only.
+    /// number of entries that contain it. It depends only on the entries and the query.
     pub fn steps(&self) -> u64 {
         self.steps
     }

@@ -55,7 +55,7 @@ pub enum TarballError {
     NoFolder {
         /// The folder that was requested.
         path: String,
-        /// The entries of the archive's first level.
+        /// The top-level entries of the archive.
         there: Vec<String>,
     },
 }

@@ -9,7 +9,7 @@ use super::*;
 
 const FILE: &[u8] = b"a component";
 
-/// A key pair of each kind, with the fields that a test may change.
+/// Makes signatures with one kind of key. Tests change the other fields.
 struct Signer {
     kind: &'static str,
     key: Pair,
