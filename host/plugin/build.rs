@@ -11,10 +11,11 @@ use std::{
 use wit_bindgen_core::{Files, WorldGenerator as _, wit_parser::Resolve};
 use wit_bindgen_rust::Opts;
 
-/// Folders of `sdk/` that authors do not get: they are for the development of the SDKs, or come from it.
+/// Folders of `sdk/` that authors do not get: they are only needed to develop the SDKs, or are build output.
 const LEFT_OUT: [&str; 7] = ["__pycache__", "dist", "examples", "frozen", "node_modules", "target", "tests"];
 
-/// Calls the macro that generates the Rust bindings of the contract. Authors get the generated code in its place.
+/// In the repository, this file calls the macro that generates the contract's Rust bindings. Authors get the generated code
+/// instead.
 const BINDINGS: &str = "sdk/rust/src/bindings.rs";
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -37,7 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Adds the files below `folder`, a path relative to `root`, without links: the SDKs link to the contract.
+/// Adds the files below `folder`, which is relative to `root`. Links are skipped, because the SDKs contain links to the contract.
 fn collect(root: &Path, folder: &str, files: &mut Vec<String>) -> io::Result<()> {
     for entry in fs::read_dir(root.join(folder))? {
         let entry = entry?;
@@ -53,8 +54,7 @@ fn collect(root: &Path, folder: &str, files: &mut Vec<String>) -> io::Result<()>
     Ok(())
 }
 
-/// Returns [`BINDINGS`] as it is after its macro has run. Compiling that macro takes longer than everything else in a skill's first
-/// build.
+/// Returns [`BINDINGS`] with its macro expanded. Compiling the macro takes longer than everything else in a skill's first build.
 fn rust_bindings(root: &Path) -> Result<String, Box<dyn Error>> {
     let mut resolve = Resolve::default();
     let mut push = |path: &str| -> Result<_, Box<dyn Error>> {
@@ -65,7 +65,7 @@ fn rust_bindings(root: &Path) -> Result<String, Box<dyn Error>> {
     }
     let package = push("sdk/rust/src/sdk.wit")?;
     let world = resolve.select_world(&[package], Some("sdk"))?;
-    // The options of the macro call.
+    // The same options as in the macro call.
     let options = Opts {
         generate_all: true,
         pub_export_macro: true,

@@ -1,10 +1,10 @@
-//! Writes Agent Plugins (agent-plugins.org, 1.0.0): one folder that Patchbay and other clients load. Behind `patchbay plugin build
-//! --agent-plugin`.
+//! Writes Agent Plugins (agent-plugins.org, 1.0.0): one folder that Patchbay and other clients load. This implements
+//! `patchbay plugin build --agent-plugin`.
 //!
-//! Each skill becomes `skills/NAME/` with a SKILL.md that strict clients accept, its files, and the component, which
-//! contains the whole skill for Patchbay. Other clients get its tools from `patchbay mcp --package`, which `mcp.json`
-//! starts. The folder is built beside its destination and read like any package before it replaces the earlier one.
-//! Files of the author's own are left alone.
+//! Each skill becomes `skills/NAME/` with a SKILL.md that strict clients accept, its files, and the component, which contains the
+//! whole skill for Patchbay. Other clients get its tools from `patchbay mcp --package`, which `mcp.json` starts. The folder is
+//! built beside its destination and read like any package before it replaces an existing one. The author's own files are left
+//! alone.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -27,9 +27,9 @@ use crate::{
     locate,
 };
 
-/// Codex reads no more bytes of a SKILL.md in such a package.
+/// Codex reads at most this many bytes of a SKILL.md in an Agent Plugin.
 const READ_BY_CODEX: usize = 8_000;
-/// The most bytes of an index that is kept.
+/// Size limit of an existing marketplace index, in bytes.
 const INDEX_BYTES: u64 = 4 << 20;
 
 /// The options that [`write_agent_plugin`] accepts.
@@ -50,7 +50,7 @@ pub struct AgentPluginOptions {
 pub struct WrittenAgentPlugin {
     /// The folder of the package.
     pub folder: PathBuf,
-    /// The package as it was read again.
+    /// The package, read back from the written files.
     pub plugin: AgentPlugin,
     /// Names of the skills with a component, sorted.
     pub with_tools: BTreeSet<Name>,
@@ -71,7 +71,7 @@ struct BuiltSkill {
 /// embedded SKILL.md is used as it is.
 ///
 /// # Errors
-/// [`BuildError`]. An existing package is unchanged then, unless replacing it failed halfway.
+/// [`BuildError`]. An existing package stays unchanged, unless replacing it failed halfway.
 pub fn write_agent_plugin(folders: &[PathBuf], options: &AgentPluginOptions) -> Result<WrittenAgentPlugin, BuildError> {
     let out = std::path::absolute(&options.out).map_err(BuildError::io(&options.out))?;
     let name: PluginName =
@@ -101,7 +101,7 @@ pub fn write_agent_plugin(folders: &[PathBuf], options: &AgentPluginOptions) -> 
     let manifest = manifest(&name, &skills, kept);
     let mut files = vec![("plugin.json", Some(Value::from(manifest.clone())))];
     let servers = json!({"$schema": SpecVersion::V1_0.schema("mcp")});
-    // Codex accepts no dot in the name of a server.
+    // Codex does not accept dots in server names.
     let server = name.as_str().replace('.', "-");
     files.push(("mcp.json", with_entry(&folder.join("mcp.json"), servers, &server, own("${PLUGIN_ROOT}"))?));
     if options.claude {
@@ -127,7 +127,7 @@ fn refused(path: &Path, code: Code, message: impl Into<String>) -> BuildError {
     BuildError::Skill { path: path.to_owned(), problem: Problem::new(code, message) }
 }
 
-/// Returns the `plugin.json` that the folder has. The author may have completed it, so its fields are kept.
+/// Returns the folder's existing `plugin.json`. Its fields are kept, because the author may have added to them.
 fn kept_manifest(folder: &Path) -> Result<Map<String, Value>, BuildError> {
     let path = folder.join("plugin.json");
     match read_at_most(&path, MANIFEST_BYTES) {
@@ -200,7 +200,7 @@ fn built_skill(path: &Path, options: &BuildOptions, notes: &mut Vec<String>) -> 
     Ok(BuiltSkill { name, skill_md, files, component })
 }
 
-/// Writes the folder of a skill. Returns notes about what other clients, or Patchbay, will miss.
+/// Writes a skill's folder. Returns notes about content that other clients, or Patchbay, will not see.
 fn write_skill(skill: &BuiltSkill, folder: &Path) -> Result<Vec<String>, BuildError> {
     let component = skill.component.as_ref().map(|bytes| (format!("{}.wasm", skill.name), &bytes[..]));
     let skill_md = ("SKILL.md".to_owned(), skill.skill_md.text.as_bytes());
@@ -225,7 +225,7 @@ fn write_skill(skill: &BuiltSkill, folder: &Path) -> Result<Vec<String>, BuildEr
     Ok(notes)
 }
 
-/// Returns the `plugin.json`. The name, the version and the license of the skills replace the existing ones.
+/// Returns the `plugin.json`. The package's name replaces the existing one, and so does a version or license that all skills share.
 fn manifest(name: &PluginName, skills: &[BuiltSkill], mut kept: Map<String, Value>) -> Map<String, Value> {
     let common = |value: fn(&PortableSkillMd) -> Option<&String>| {
         let first = value(&skills.first()?.skill_md)?;
@@ -249,8 +249,8 @@ fn manifest(name: &PluginName, skills: &[BuiltSkill], mut kept: Map<String, Valu
     kept
 }
 
-/// Returns the object of the file at `path`, otherwise `new`, with `entry` as `mcpServers.NAME`, or without it. `None` if no server is
-/// left.
+/// Returns the JSON of the file at `path`, or `new` if the file does not exist, with `mcpServers.NAME` set to `entry` or removed.
+/// Returns `None` if no server is left.
 fn with_entry(path: &Path, new: Value, name: &str, entry: Option<Value>) -> Result<Option<Value>, BuildError> {
     let mut file = existing(path, MANIFEST_BYTES)?.unwrap_or(new);
     let Some(servers) = file
@@ -267,7 +267,7 @@ fn with_entry(path: &Path, new: Value, name: &str, entry: Option<Value>) -> Resu
     Ok((!servers.is_empty()).then_some(file))
 }
 
-/// Reads a JSON file of the author, if it exists.
+/// Reads one of the author's JSON files, if it exists.
 fn existing(path: &Path, most: u64) -> Result<Option<Value>, BuildError> {
     match read_at_most(path, most) {
         Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| {
@@ -279,7 +279,7 @@ fn existing(path: &Path, most: u64) -> Result<Option<Value>, BuildError> {
     }
 }
 
-/// Reads the package as any other, and returns it if all of it loads.
+/// Reads the package like any other, and returns it if everything in it loads.
 fn checked(staging: &Path, folder: &Path) -> Result<AgentPlugin, BuildError> {
     let problem = |problem| BuildError::Skill { path: folder.to_owned(), problem };
     let plugin = AgentPlugin::read(staging).map_err(problem)?;
@@ -293,7 +293,7 @@ fn checked(staging: &Path, folder: &Path) -> Result<AgentPlugin, BuildError> {
     }
 }
 
-/// Moves the written files to their place. Skills that are no longer built disappear.
+/// Moves the written files into place. Skills that are no longer built are removed.
 fn place(staging: &Path, folder: &Path, files: &[(&str, Option<Value>)]) -> Result<(), BuildError> {
     fs::create_dir_all(folder).map_err(BuildError::io(folder))?;
     let skills = folder.join("skills");

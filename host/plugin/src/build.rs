@@ -38,7 +38,7 @@ pub struct BuildOptions {
     pub target: Option<String>,
     /// The compilers of languages other than Rust.
     pub toolchains: Toolchains,
-    /// Where the debug information goes, which is not in the component; `None`: it is dropped.
+    /// Where the debug information is stored, because the component does not contain it; `None`: it is dropped.
     pub symbols: Option<Symbols>,
 }
 
@@ -55,9 +55,9 @@ pub struct BuiltPlugin {
     pub digest: Option<Digest>,
     /// Number of the skill's files in the component besides the SKILL.md.
     pub embedded_files: usize,
-    /// Size of these files together, in bytes.
+    /// Total size of these files, in bytes.
     pub embedded_bytes: usize,
-    /// Names of these files and of their folders directly in the skill's folder, sorted. Those of folders end with `/`.
+    /// Top-level names of these files in the skill's folder, sorted. Folder names end with `/`.
     pub embedded_names: Vec<String>,
     /// Names of files and folders directly in the skill's folder that are not in the component,
     /// because they are its sources, sorted.
@@ -70,7 +70,7 @@ pub struct BuiltPlugin {
 /// name is the plugin's name. The compiler's messages go to standard error.
 ///
 /// # Errors
-/// [`BuildError`]. No component is written then.
+/// [`BuildError`], in which case no component is written.
 pub fn build(folder: &Path, options: &BuildOptions) -> Result<BuiltPlugin, BuildError> {
     let folder = folder.canonicalize().map_err(BuildError::io(folder))?;
     let label = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -138,7 +138,7 @@ pub fn build(folder: &Path, options: &BuildOptions) -> Result<BuiltPlugin, Build
     Ok(BuiltPlugin { notes, ..built(name, Some((out, component)), embedded) })
 }
 
-/// Whether [`build`] can compile the sources in `folder`. Those of some languages are compiled by a Makefile.
+/// Returns whether [`build`] can compile the sources in `folder`. Zig and Go plugins are built by their own Makefile instead.
 pub fn has_sources(folder: &Path) -> bool {
     let found = Language::found_in(folder);
     found.iter().any(|(language, _)| !matches!(language, Language::Zig | Language::Go))
@@ -163,7 +163,7 @@ fn compiled(
     Ok(Some((folder.join(entry), compiled)))
 }
 
-/// Returns the result of a build. `component` is its path and its bytes.
+/// Returns the result of a build. `component` is the component's path and bytes.
 fn built(name: Name, component: Option<(PathBuf, Vec<u8>)>, embedded: EmbeddedFiles) -> BuiltPlugin {
     let EmbeddedFiles { archive: _, count, bytes, names, left_out } = embedded;
     let notes = Vec::new();
@@ -193,7 +193,7 @@ fn skill_md(folder: &Path, name: &Name) -> Result<Option<String>, BuildError> {
         return Err(BuildError::Skill { path, problem });
     };
     match Manifest::parse(&text, name) {
-        // Loading accepts such a line, but other hosts may not: the author should quote it.
+        // Loading repairs an unquoted line, but other hosts may not, so the author should quote it.
         Ok(read) => match read.mended.into_iter().next() {
             None => Ok(Some(text)),
             Some(problem) => Err(BuildError::Skill { path, problem: with_advice(problem) }),
@@ -208,7 +208,7 @@ fn with_advice(Problem { code, message }: Problem) -> Problem {
     Problem { code, message }
 }
 
-/// Returns a core module after its own initialisation, if it has one; any other module and a component unchanged.
+/// Runs a core module's own initialisation, if it has one. Any other module or component is returned unchanged.
 fn preinitialized(bytes: Vec<u8>) -> Result<Vec<u8>, Failure> {
     if wasmparser::Parser::is_component(&bytes) {
         return Ok(bytes);
@@ -216,7 +216,7 @@ fn preinitialized(bytes: Vec<u8>) -> Result<Vec<u8>, Failure> {
     Ok(preinitialize(&bytes)?.unwrap_or(bytes))
 }
 
-/// Returns a component unchanged; turns a core module with an embedded world into a component.
+/// Turns a core module with an embedded world into a component. A component is returned unchanged.
 fn to_component(bytes: &[u8]) -> Result<Vec<u8>, String> {
     if wasmparser::Parser::is_component(bytes) {
         return Ok(bytes.to_vec());
@@ -239,7 +239,7 @@ pub(crate) fn write_if_changed(path: &Path, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// The usual permissions of a build output. Without them only the owner could read a file made from a temporary one.
+/// The usual permissions of build output. Without them only the owner could read the file, because it begins as a temporary file.
 fn permissions() -> fs::Permissions {
     use std::os::unix::fs::PermissionsExt as _;
     fs::Permissions::from_mode(0o644)

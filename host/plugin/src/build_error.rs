@@ -76,7 +76,7 @@ pub enum BuildError {
     BuiltElsewhere {
         /// The folder of the plugin's sources.
         folder: PathBuf,
-        /// The language that it was built from.
+        /// The language of the plugin's sources.
         language: Language,
     },
     /// A compiler is not installed.
@@ -85,7 +85,7 @@ pub enum BuildError {
     /// A compiler cannot be started.
     #[error("cannot run {program}: {source}")]
     NoCompiler {
-        /// The program that could not be run or failed.
+        /// The compiler that could not be started.
         program: String,
         /// The error reported by the operating system.
         source: io::Error,
@@ -93,7 +93,7 @@ pub enum BuildError {
     /// A compiler failed. Its messages went to standard error.
     #[error("{program} could not build {}; its messages are above", folder.display())]
     Compiler {
-        /// The program that could not be run or failed.
+        /// The compiler that failed, for the message.
         program: String,
         /// The folder with the plugin's sources.
         folder: PathBuf,
@@ -109,9 +109,9 @@ pub enum BuildError {
         file: PathBuf,
         /// The name of the missing export.
         wanted: &'static str,
-        /// The names that it exports.
+        /// The names that the file exports.
         exports: Vec<String>,
-        /// An example line that exports it.
+        /// An example line with the missing export.
         example: &'static str,
     },
     /// The compiler ran the sources, and they failed.
@@ -136,7 +136,7 @@ pub enum BuildError {
         /// Advice about how to fix the build.
         advice: String,
     },
-    /// cargo built no WebAssembly library.
+    /// cargo did not build a WebAssembly library.
     #[error(
         "{} does not build a WebAssembly library: write crate-type = [\"cdylib\", \"rlib\"] under [lib]",
         folder.join("Cargo.toml").display()
@@ -153,7 +153,7 @@ pub enum BuildError {
         /// The message of the encoder or parser.
         reason: String,
     },
-    /// The component has a SKILL.md embedded already: it is the output of a build, not an input.
+    /// The component already has an embedded SKILL.md, so it is the output of a build, not an input.
     #[error("{} already has an embedded SKILL.md; pass the component from before that build, or run cargo again", .0.display())]
     Packaged(PathBuf),
 }

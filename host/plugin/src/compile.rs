@@ -23,9 +23,9 @@ use crate::{BuildError, Language, PluginKind, Toolchain, Toolchains, contract, t
 /// A plugin's sources, and the installed compilers.
 pub(crate) struct PluginSources<'a> {
     pub(crate) folder: &'a Path,
-    /// The file that the language's compiler starts with, in the folder.
+    /// The entry file for the compiler, relative to the folder.
     pub(crate) entry: &'a str,
-    /// Whether the folder has a SKILL.md.
+    /// A skill if the folder has a SKILL.md, otherwise a provider.
     pub(crate) kind: PluginKind,
     pub(crate) toolchains: &'a Toolchains,
 }
@@ -34,7 +34,7 @@ pub(crate) struct PluginSources<'a> {
 pub(crate) struct Compiled {
     /// A core module or component.
     pub(crate) bytes: Vec<u8>,
-    /// The source map of the bundle in it.
+    /// The source map of the JavaScript bundle in `bytes`.
     pub(crate) source_map: Option<Vec<u8>>,
     /// Likely mistakes in the sources that did not stop the compiler.
     pub(crate) notes: Vec<String>,
@@ -49,7 +49,7 @@ impl From<Vec<u8>> for Compiled {
 /// Compiles the sources and returns the core module or component.
 ///
 /// # Errors
-/// The compiler is missing or failed, or the language is not built by Patchbay.
+/// The compiler is missing or failed, or Patchbay does not build this language.
 pub(crate) fn compile(language: Language, sources: &PluginSources<'_>, target: &str) -> Result<Compiled, BuildError> {
     match language {
         Language::Rust => rust::compile(sources.folder, target).map(Compiled::from),
@@ -66,7 +66,7 @@ impl PluginSources<'_> {
         self.toolchains.find(toolchain).map_err(BuildError::Toolchain)
     }
 
-    /// Returns the folder of the contract: `wit` of the plugin, or the host's own in `scratch`.
+    /// Returns the folder of the contract: the plugin's own `wit`, or a copy of the host's contract that is written to `scratch`.
     fn wit(&self, scratch: &Path) -> Result<PathBuf, BuildError> {
         let own = self.folder.join("wit");
         if own.is_dir() {
@@ -85,7 +85,7 @@ struct Contract {
 }
 
 impl Contract {
-    /// Reads the WIT in `folder`. The plugin's world is the one in the root package.
+    /// Reads the WIT in `folder`. The plugin's world is the only world of the root package.
     fn read(folder: &Path) -> Result<Self, BuildError> {
         let invalid = |reason: String| BuildError::Wit { folder: folder.to_owned(), reason };
         let mut resolve = Resolve::default();
@@ -99,7 +99,7 @@ impl Contract {
     }
 }
 
-/// Creates the command of a program of `toolchain`, which is in `folder`.
+/// Creates a command that runs the program `name` of `toolchain`, which is installed in `folder`.
 fn command(folder: &Path, toolchain: Toolchain, name: &str) -> Command {
     silent(Command::new(toolchain::program(folder, toolchain, name)))
 }
@@ -110,7 +110,7 @@ fn silent(mut command: Command) -> Command {
     command
 }
 
-/// Runs a compiler and prints its messages to standard error, after `explain` has added what to write instead.
+/// Runs a compiler and prints its messages to standard error, after `explain` has added advice.
 fn run_explained(
     command: &mut Command,
     program: &str,
@@ -129,7 +129,7 @@ fn run_explained(
     }
 }
 
-/// Runs a compiler that evaluates the sources. If it fails, `message` finds the author's part of its output.
+/// Runs a compiler that evaluates the sources. If it fails, `message` extracts the error that concerns the author from its output.
 fn run_evaluating(
     program: &str,
     command: &mut Command,
@@ -154,7 +154,7 @@ fn run_evaluating(
 
 /// Creates a folder for intermediate files.
 fn scratch() -> Result<tempfile::TempDir, BuildError> {
-    // Without links in its path, which a bundler resolves.
+    // The path must not contain links, because a bundler would resolve them.
     let parent = std::env::temp_dir();
     let parent = parent.canonicalize().map_err(BuildError::io(&parent))?;
     tempfile::Builder::new().prefix("patchbay-build-").tempdir_in(&parent).map_err(BuildError::io(&parent))

@@ -7,8 +7,8 @@ use std::{
 
 use crate::{PluginKind, embedded};
 
-/// The world of a skill. It includes every interface, because unused imports cost nothing, and what
-/// works depends on the grants alone.
+/// The world of a skill. It includes every interface, because unused imports cost nothing and the grants alone decide which
+/// interfaces work.
 const SKILL_WORLD: &str = "\
 package patchbay:plugin;
 
@@ -47,7 +47,8 @@ pub(crate) fn files(kind: PluginKind) -> Vec<(String, Vec<u8>)> {
     vec![("world.wit".to_owned(), world.into()), dependency("host"), dependency(package)]
 }
 
-/// Writes the contract into `folder` and returns the written files. A `world.wit` that exists is the author's, and stays.
+/// Writes the contract into `folder` and returns the written files. An existing `world.wit` belongs to the author and is not
+/// overwritten.
 ///
 /// # Errors
 /// A file cannot be written.

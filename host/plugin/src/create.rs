@@ -10,17 +10,17 @@ use patchbay_core::{Name, text};
 
 use crate::{Language, PluginKind, contract, embedded};
 
-/// Why a plugin's folder was not created. Nothing was written then.
+/// Why a plugin's folder was not created. Nothing was written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CreateError {
-    /// There is a file or folder of that name.
+    /// A file or folder of that name already exists.
     #[error("{} already exists. Choose another name, or remove it first", shown(.0))]
     Exists(PathBuf),
     /// The language has no template of this kind.
     #[error("no provider template for {0}; use --lang rust, --lang js or --lang ts")]
     NoTemplate(Language),
-    /// cargo accepts no package of this name.
+    /// cargo does not accept this name for a package.
     #[error("'{0}' cannot be the name of a Rust package, because it begins with a digit; begin with a letter")]
     DigitFirst(Name),
     /// A file cannot be written.
@@ -39,16 +39,16 @@ fn shown(path: &Path) -> String {
 
 /// The part of the repository's `sdk/` that is copied into a new plugin.
 enum VendoredSdk {
-    /// The crate of skills, with generated bindings.
+    /// The crate for skills, with generated bindings.
     RustSkill,
-    /// The crate of providers, with the contract for its macros.
+    /// The crate for providers, with the contract that its macros read.
     RustProvider,
-    /// The files in this folder that the test accepts.
+    /// The files in this folder that the predicate accepts.
     Files(&'static str, fn(&str) -> bool),
     None,
 }
 
-/// Creates the folder `parent/NAME` and returns its path. All or nothing is written.
+/// Creates the folder `parent/NAME` and returns its path. The folder appears with all its files or not at all.
 ///
 /// # Errors
 /// Every failure is reported as [`CreateError`].
@@ -76,7 +76,7 @@ pub fn create(parent: &Path, name: &Name, language: Language, kind: PluginKind) 
         write().map_err(io_error)?;
     }
     fs::rename(unfinished.path(), &folder).map_err(io_error)?;
-    // Nothing is left at its place.
+    // The temporary folder was renamed, so there is nothing to delete.
     drop(unfinished.keep());
     Ok(folder)
 }
@@ -119,7 +119,7 @@ fn contents(template: &'static str, name: &Name, language: Language, kind: Plugi
         .chain(ci)
         .map(|(path, content)| {
             let path = path.strip_suffix(".tmpl").unwrap_or(path);
-            // `.gitignore` would hide the template's own files in this repository.
+            // Named `.gitignore`, the file would hide the template's own files in this repository.
             let path = if path == "gitignore" { ".gitignore" } else { path };
             let content = str::from_utf8(content).map_or_else(|_| content.to_vec(), |text| filled(text).into_bytes());
             (filled(path), content)
@@ -128,7 +128,7 @@ fn contents(template: &'static str, name: &Name, language: Language, kind: Plugi
     match sdk(language, kind) {
         VendoredSdk::RustSkill => {
             files.extend(rust_sdk("sdk/rust").map(|(path, content)| match path.as_str() {
-                // The embedded bindings are generated already, and call no macro.
+                // The embedded bindings are already generated, so they don't call the macro.
                 "sdk/Cargo.toml" => (path, String::from_utf8_lossy(content).replace("\"macros\", ", "").into_bytes()),
                 _ => (path, content.to_vec()),
             }));
@@ -145,7 +145,7 @@ fn contents(template: &'static str, name: &Name, language: Language, kind: Plugi
         }
         VendoredSdk::None => {}
     }
-    // The Rust SDK has the contract inside.
+    // The Rust SDK already contains the contract.
     if language != Language::Rust {
         files.extend(contract::files(kind).into_iter().map(|(path, content)| (format!("wit/{path}"), content)));
     }
@@ -164,7 +164,7 @@ fn ci_tools(language: Language) -> &'static str {
     }
 }
 
-/// Returns a container image that has the rest.
+/// Returns the container image for CI, which has everything else that the build needs.
 fn ci_image(language: Language) -> &'static str {
     match language {
         Language::Rust => "rust:1",
@@ -174,7 +174,7 @@ fn ci_image(language: Language) -> &'static str {
     }
 }
 
-/// Returns the files of an SDK in Rust.
+/// Returns the files of a Rust SDK.
 fn rust_sdk(folder: &'static str) -> impl Iterator<Item = (String, &'static [u8])> {
     let is_part = |path: &str| path == "Cargo.toml" || path.starts_with("src/");
     embedded::files_below(folder)
@@ -246,13 +246,13 @@ mod tests {
             }
             let makefile = String::from_utf8_lossy(&found["Makefile"]);
             assert!(makefile.contains("\ntest: ") && makefile.contains("$(PATCHBAY) plugin test\n"), "{makefile}");
-            // SKILL.md is all that a new skill is, whether it is loaded from its folder or from its component.
+            // A new skill consists of its SKILL.md alone, whether it is loaded from its folder or from its component.
             let mut own = found.keys().filter_map(|path| path.split('/').next()).filter(|name| !is_source(name));
             let stray = own.find(|name| *name != "SKILL.md" && !name.starts_with('.'));
             assert!(kind != PluginKind::Skill || stray.is_none(), "{language}: {stray:?} would be a file of the skill");
             let recognised = Language::found_in(&folder);
             assert_eq!(recognised.iter().map(|(language, _)| *language).collect::<Vec<_>>(), [language]);
-            // The temporary folder that it was written to first no longer exists.
+            // The temporary folder no longer exists.
             assert_eq!(fs::read_dir(&parent).unwrap().count(), 1);
         }
     }

@@ -1,8 +1,8 @@
-//! Downloads the files of packages: from `https://` addresses that a user typed, and the blobs of a registry.
+//! Downloads package files from `https://` addresses that a user typed, and blobs from a registry.
 //!
 //! Unlike all other requests of Patchbay, these follow redirects, because releases and registries serve their files from other
-//! hosts. Each hop must be public https and carries no credential. A server on this machine may be named, and is then the only one
-//! here that is reached.
+//! hosts. Each hop must be public https and carries no credential. The user may also name a server on this machine, which is then
+//! the only local server that downloads reach.
 
 use std::{
     io::{self, Write},
@@ -15,9 +15,9 @@ use patchbay_policy::HostPattern;
 use ring::digest::{Context, SHA256};
 use tokio::time::{Instant, timeout};
 
-/// Redirects that are followed: two or three are usual.
+/// The most redirects that are followed. Two or three are usual.
 const REDIRECTS: usize = 5;
-/// The owner of the connections.
+/// The owner of these requests. Egress limits concurrent requests and reuses connections per owner.
 pub(crate) const OWNER: &str = "plugin";
 
 /// Limits of one download.
@@ -25,16 +25,16 @@ pub(crate) const OWNER: &str = "plugin";
 pub struct DownloadLimits {
     /// Size limit of a file, in bytes.
     pub bytes: u64,
-    /// Time limit from the first look-up to the last byte, over all redirects.
+    /// Time limit from the first DNS lookup to the last byte, over all redirects.
     pub time: Duration,
-    /// How often the pace is checked, and the longest silence.
+    /// The interval at which the speed is checked, and the longest time without any data.
     pub window: Duration,
-    /// The least bytes that must arrive in each window.
+    /// The minimum number of bytes that must arrive in each window.
     pub window_bytes: u64,
 }
 
 impl Default for DownloadLimits {
-    /// The size of a package; ten minutes, in which a line of 1 Mbit/s delivers it; and at least 1 KiB/s.
+    /// The size limit of a package; ten minutes, enough for a package of that size at 1 Mbit/s; and at least 1 KiB/s.
     fn default() -> Self {
         Self {
             bytes: 64 << 20,
@@ -66,7 +66,7 @@ pub enum DownloadError {
         /// The class of its address.
         what: String,
     },
-    /// A redirect leads where downloads do not go.
+    /// A redirect leads to an address that is refused.
     #[error("{from} redirects, which is not followed: {source}")]
     Redirect {
         /// The origin that redirected.
@@ -74,13 +74,13 @@ pub enum DownloadError {
         /// Why the new address is refused.
         source: Box<DownloadError>,
     },
-    /// More redirects than are followed.
+    /// The download was redirected too often.
     #[error("more than {REDIRECTS} redirects; the last one was by {0}")]
     Redirects(Origin),
-    /// The server has no such file, or refuses it.
+    /// The server does not have the file, or refuses to send it.
     #[error("{origin} responded with status {status}{}", .hint.unwrap_or_default())]
     Status {
-        /// The origin that answered.
+        /// The origin that responded.
         origin: Origin,
         /// The HTTP status.
         status: u16,
@@ -101,20 +101,20 @@ pub enum DownloadError {
     /// The whole download takes too long.
     #[error("not complete within {} seconds; try again later", .0.as_secs_f64())]
     Time(Duration),
-    /// The file is not the expected one.
+    /// The file does not have the expected digest.
     #[error("expected {expected}, received {found}; nothing was added")]
     Digest {
-        /// The digest that was named.
+        /// The digest that the file should have.
         expected: Digest,
         /// The digest of the received file.
         found: Digest,
     },
-    /// The file has another size than the manifest says.
+    /// The file's size differs from the size in the manifest.
     #[error("expected {expected} bytes, received {found}; nothing was added")]
     Size {
-        /// The size that the manifest names.
+        /// The size in the manifest.
         expected: u64,
-        /// The received bytes.
+        /// The number of received bytes.
         found: u64,
     },
     /// Any other failure of the exchange.
@@ -140,7 +140,7 @@ impl DownloadError {
         Self::Redirect { from: from.clone(), source: Box::new(self) }
     }
 
-    /// Replaces the words of egress, which name grants and keys of `config.toml` that do not apply to downloads.
+    /// Converts an error of egress. The messages there name grants and `config.toml` keys that do not apply to downloads.
     pub(crate) fn of(error: EgressError, origin: &Origin, limits: &DownloadLimits) -> Self {
         match error {
             EgressError::PlainHttp { origin } => Self::Plain(origin),
@@ -178,7 +178,7 @@ pub struct Downloads {
 }
 
 impl Downloads {
-    /// Returns downloads within `limits`. Uses neither network nor files yet.
+    /// Prepares downloads within `limits`, without using the network or files yet.
     pub fn new(limits: DownloadLimits) -> Self {
         let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let egress = Egress::new(EgressLimits {
@@ -192,7 +192,7 @@ impl Downloads {
         Self { egress, limits }
     }
 
-    /// Downloads the file at `url` into `file`. On an error, `file` may have some of its bytes.
+    /// Downloads the file at `url` into `file`. After an error, `file` may contain the beginning of it.
     ///
     /// # Errors
     /// [`DownloadError`].
@@ -208,8 +208,8 @@ impl Downloads {
         self.fetch_from(Request::get(OWNER, target), &named, expected, file).await
     }
 
-    /// Sends `first` and downloads the body of its answer, after redirects, which carry no secret of `first`. `named` is the origin
-    /// that the user named.
+    /// Sends `first`, follows redirects, and downloads the body of the last response. Redirected requests don't carry the secrets
+    /// of `first`. `named` is the origin that the user named.
     pub(crate) async fn fetch_from(
         &self,
         first: Request,
@@ -256,7 +256,7 @@ impl Downloads {
         Err(DownloadError::Redirects(request.target.origin().clone()))
     }
 
-    /// Writes the body into `file` and hashes it meanwhile.
+    /// Writes the body to `file` and hashes it on the way.
     async fn receive(
         &self,
         answer: &mut Answer,

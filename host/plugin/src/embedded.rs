@@ -1,4 +1,5 @@
-//! The files inside the binary: the contract, the SDKs and their templates. `build.rs` collects them, with generated Rust bindings.
+//! The files inside the binary: the contract, the SDKs and their templates. `build.rs` collects them, and generates the Rust
+//! bindings.
 
 /// Path in the repository and content of each file, sorted by path.
 static FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/files.rs"));
@@ -8,7 +9,7 @@ pub(crate) fn files_below(folder: &str) -> impl Iterator<Item = (&'static str, &
     FILES.iter().filter_map(move |(path, content)| Some((path.strip_prefix(folder)?.strip_prefix('/')?, *content)))
 }
 
-/// Returns the content of one file, which exists in the repository; empty if it does not.
+/// Returns the content of one file, or nothing if the repository does not have it.
 pub(crate) fn file(path: &str) -> &'static [u8] {
     FILES.binary_search_by_key(&path, |(path, _)| path).map_or(&[], |at| FILES[at].1)
 }

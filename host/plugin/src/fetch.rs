@@ -25,15 +25,15 @@ use crate::{
 /// Where a package is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PackageAddress {
-    /// A file or folder of this machine.
+    /// A file or folder on this machine.
     Local(PathBuf),
-    /// A file to download over https, or over http from this machine.
+    /// A file to download over https, or over http from a server on this machine.
     Web(WebAddress),
     /// A repository of a registry.
     Registry(RegistryAddress),
 }
 
-/// The URL of a `.wasm` or of a `.tar.gz`. As text, the folder in the archive follows after `#`.
+/// The URL of a `.wasm` or of a `.tar.gz`. In its string form, the folder in the archive follows a `#`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebAddress {
     url: String,
@@ -47,19 +47,19 @@ pub struct WebAddress {
 /// Why a string is not the address of a package.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
-    /// It cannot be requested. The URL is not shown, because it may contain a password.
+    /// The URL cannot be requested. It is not shown, because it may contain a password.
     #[error("invalid URL: {0}")]
     Url(#[from] UrlError),
-    /// Its file name has neither of the two extensions.
+    /// The URL ends with neither of the two extensions.
     #[error("'{0}' is neither a .wasm nor a .tar.gz; use the URL of the file itself")]
     File(String),
-    /// A folder (`--path`, or after `#`) in something that is not an archive.
+    /// A folder was named (with `--path` or after `#`), but the package is not an archive.
     #[error("--path selects a folder in a .tar.gz, but {0} is not a .tar.gz")]
     NoArchive(String),
-    /// It is not the address of a package in a registry.
+    /// The string is not the address of a package in a registry.
     #[error(transparent)]
     Registry(#[from] RegistryAddressError),
-    /// It looks like a GitHub repository.
+    /// The string looks like a GitHub repository.
     #[error(
         "'{0}' does not exist. If it is a repository on GitHub: git clone https://github.com/{0}, then: patchbay plugin add ./{1}"
     )]
@@ -143,8 +143,7 @@ impl PackageAddress {
         }
     }
 
-    /// Returns the part of the address that the operator's rules match: without version, digest and folder in an
-    /// archive.
+    /// Returns the part of the address that the operator's rules match: without version, digest or folder in an archive.
     pub fn source(&self) -> String {
         match self {
             Self::Local(path) => {
@@ -179,7 +178,7 @@ impl PackageAddress {
         web.package(folder, at, Some(signature))
     }
 
-    /// Returns the version in the address of a registry. Other addresses have none.
+    /// Returns the version in a registry address. Other addresses have none.
     pub fn version(&self) -> Option<String> {
         match self {
             Self::Registry(address) => match address.reference() {
@@ -190,8 +189,8 @@ impl PackageAddress {
         }
     }
 
-    /// Returns the address of the version `wanted`, or of the newest one. Pre-releases count if `installed` is one, or
-    /// if there is nothing else. Only a registry has several versions; other addresses are returned as they are.
+    /// Returns the address of the version `wanted`, or of the newest one. Pre-releases count if `installed` is one, or if there are
+    /// no other versions. Only a registry has several versions; other addresses are returned unchanged.
     ///
     /// # Errors
     /// [`FetchError`], if the registry cannot be read or has no such version.
@@ -246,12 +245,11 @@ pub struct FetchOptions {
 pub struct FetchedPackage {
     /// The file or folder.
     pub path: PathBuf,
-    /// Its exact address; for a registry, with the digest of the manifest.
+    /// The package's exact address; for a registry, with the digest of the manifest.
     pub found: String,
     /// The signature, if it has one.
     pub signature: Option<Vec<u8>>,
-    /// The key that signed the fetched file. `None` without a signature, and for a folder, whose signature is checked
-    /// later.
+    /// The key that signed the fetched file. `None` without a signature, and for a folder, because its signature is checked later.
     pub signer: Option<Fingerprint>,
     /// The archive that the package came in, which the signature covers.
     pub archive: Option<PathBuf>,
@@ -265,7 +263,7 @@ pub enum FetchError {
     /// The download failed.
     #[error(transparent)]
     Download(#[from] DownloadError),
-    /// The registry did not serve it.
+    /// The registry did not serve the package.
     #[error(transparent)]
     Registry(#[from] RegistryError),
     /// The archive cannot be unpacked.
@@ -277,7 +275,7 @@ pub enum FetchError {
          Ask the publisher to upload the signature, or to respond with 404 if there is none (on S3: let everyone list the bucket)"
     )]
     SignatureRefused {
-        /// The origin that answered.
+        /// The origin that responded.
         origin: Origin,
         /// The HTTP status.
         status: u16,
@@ -287,7 +285,7 @@ pub enum FetchError {
     /// The signature is invalid. A missing signature is not an error here.
     #[error(transparent)]
     Signature(#[from] SignatureError),
-    /// A file of this machine cannot be used.
+    /// A local file cannot be used.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file or folder.
@@ -326,7 +324,7 @@ pub(crate) fn read_signature(path: &Path) -> io::Result<Option<Vec<u8>>> {
         Err(error) => return Err(error),
     }
     let mut signature = Vec::new();
-    // One byte more than allowed is enough to see that it is too large.
+    // One byte more than allowed is enough to detect a signature that is too large.
     io::copy(&mut io::Read::take(File::open(path)?, SIGNATURE_BYTES as u64 + 1), &mut signature)?;
     Ok(Some(signature))
 }
@@ -405,7 +403,7 @@ fn temporary() -> Result<TempDir, FetchError> {
     tempfile::tempdir().map_err(FetchError::io(&std::env::temp_dir()))
 }
 
-/// Renames a downloaded component to the name of its skill, else to the first valid name in `names`, else to `plugin`.
+/// Renames a downloaded component to the name of its skill, otherwise to the first valid name in `names`, otherwise to `plugin`.
 fn named(folder: &Path, download: &Path, component: &[u8], names: &[&str]) -> Result<PathBuf, FetchError> {
     let skill_md = embedded_skill_md(component).ok().flatten();
     let own = skill_md.as_deref().and_then(declared_name);
@@ -416,7 +414,7 @@ fn named(folder: &Path, download: &Path, component: &[u8], names: &[&str]) -> Re
     Ok(path)
 }
 
-/// Returns the `name` in the frontmatter of a SKILL.md, without a check of the rest.
+/// Returns the `name` in the frontmatter of a SKILL.md, without checking the rest.
 fn declared_name(skill_md: &str) -> Option<Name> {
     let lines = skill_md.lines().skip(1).take_while(|line| line.trim_end() != "---");
     let written = lines.into_iter().find_map(|line| line.strip_prefix("name:"))?;

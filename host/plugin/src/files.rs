@@ -15,9 +15,9 @@ pub(crate) struct EmbeddedFiles {
     pub(crate) count: usize,
     /// Total size of all files, in bytes.
     pub(crate) bytes: usize,
-    /// Their names directly in the skill's folder, sorted; folder names end with `/`.
+    /// Their top-level names in the skill's folder, sorted; folder names end with `/`.
     pub(crate) names: Vec<String>,
-    /// Names of the sources directly in the skill's folder, sorted, which are left out.
+    /// Names of the top-level sources in the skill's folder, which are left out, sorted.
     pub(crate) left_out: Vec<String>,
 }
 

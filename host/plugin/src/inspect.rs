@@ -1,4 +1,4 @@
-//! Inspects a plugin as loading would: its contents, and why it would be refused.
+//! Inspects a plugin: reports its contents, and each reason why loading would refuse it.
 //!
 //! Called by `patchbay plugin inspect` and by `patchbay-bundle`.
 
@@ -17,9 +17,10 @@ use serde::Serialize;
 /// The contents of a plugin, and its problems. `patchbay plugin inspect --json` prints it.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct InspectionReport {
-    /// Name of its file or folder.
+    /// Name of the plugin's file or folder.
     pub name: String,
-    /// Digest of the plugin: of all files of a skill, as in `/help` and grants, or of an adapter. `None` for an invalid skill.
+    /// For a skill, the digest of all its files, as in `/help` and grants; for a provider, the digest of its adapter. `None` for an
+    /// invalid skill.
     pub digest: Option<Digest>,
     /// Digest of the component; `None` without a component.
     pub component: Option<Digest>,
@@ -42,7 +43,7 @@ pub struct InspectionReport {
     pub places: Vec<String>,
     /// The last lines that the component printed before it trapped, cleaned.
     pub printed: Vec<String>,
-    /// One line for each condition on the machine or on other skills. Not errors.
+    /// One line for each note that is not an error, such as a condition on the machine or a tool without a description.
     pub notes: Vec<String>,
 }
 
@@ -68,9 +69,10 @@ impl Inspector {
         }
     }
 
-    /// Creates an inspector that compiles in child processes, as loading does. `artefacts` returns where the results are kept.
+    /// Creates an inspector that compiles in child processes, as loading does. `artefacts` returns where the compiled components
+    /// are stored.
     ///
-    /// `symbols` has the source lines of traps.
+    /// `symbols` maps traps to source lines.
     pub fn with_artefacts(
         skills: Limits,
         adapters: Limits,
@@ -102,7 +104,7 @@ impl Inspector {
         let name = if is_folder { path.file_name() } else { path.file_stem() };
         let component = match is_folder {
             true => only_component(&path)?,
-            // A command of Claude Code's form.
+            // A command in Claude Code's format has no component.
             false if path.extension().is_some_and(|end| end == "md") => None,
             false => Some(read(&path)?),
         };
@@ -127,7 +129,7 @@ impl Inspector {
         Ok(report)
     }
 
-    /// Checks a skill as loading does.
+    /// Checks a skill like loading does.
     async fn skill(&self, report: &mut InspectionReport, path: &Path, component: Option<Vec<u8>>) -> io::Result<()> {
         let found = discover_one(path)?;
         // A component without a valid SKILL.md would not be loaded, but its author wants to see all problems.
@@ -239,7 +241,7 @@ impl InspectionReport {
     }
 }
 
-/// Returns the note about a tool without a description. It works, but models don't know what for.
+/// Returns the note about a tool without a description. The tool works, but models don't know when to use it.
 fn undescribed(tool: &ToolSpec) -> String {
     format!(
         "tool '{}' has no description; models choose tools by it: write what it does and when to use it (in Rust /// above it, in \

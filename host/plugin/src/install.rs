@@ -1,5 +1,5 @@
-//! Links the folder of a skill that is developed into the user's folder of skills, and removes skills from there. `patchbay plugin add
-//! --link` and `remove` use it. Plugins that are copied are packages.
+//! Links a skill under development into the user's skills folder, and removes skills from there, for `patchbay plugin add --link`
+//! and `remove`. Copied plugins are packages instead.
 
 use std::{
     fs, io,
@@ -11,7 +11,7 @@ use patchbay_skill::LinkedFolder;
 
 use crate::{LocatedPlugin, PluginForm};
 
-/// Why a skill was not linked or removed. Nothing has changed then.
+/// Why a skill was not linked or removed. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InstallError {
@@ -23,13 +23,13 @@ pub enum InstallError {
         /// The error reported by the operating system.
         source: io::Error,
     },
-    /// A link to it would lead to itself.
+    /// The plugin is in the skills folder, so a link to it would lead to itself.
     #[error("{} is already in the skills folder", .0.display())]
     InSkills(PathBuf),
     /// Only a folder can be linked.
     #[error("it is not a skill's folder")]
     NoFolder,
-    /// The folder of skills has a skill of this name.
+    /// The skills folder already has a skill of this name.
     #[error("skill '{name}' already exists: {}", path.display())]
     Exists {
         /// The name of the skill that is already installed.
@@ -49,14 +49,14 @@ impl InstallError {
 /// A skill that was linked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InstalledPlugin {
-    /// The link in the folder of skills.
+    /// The link in the skills folder.
     pub path: PathBuf,
-    /// Whether it took the place of another skill.
+    /// Whether the link replaced another skill.
     pub replaced: bool,
 }
 
-/// Links the skill's folder, which includes all files that will be added to it. A skill of this name is deleted if
-/// `replace` is set.
+/// Links the skill's folder, including any files that are added to it later. An existing skill of this name is deleted if `replace`
+/// is set.
 ///
 /// # Errors
 /// Every failure is reported as [`InstallError`].
@@ -96,8 +96,8 @@ pub fn link(plugin: &LocatedPlugin, skills: &Path, replace: bool) -> Result<Inst
     Ok(InstalledPlugin { path, replaced: !there.is_empty() })
 }
 
-/// Removes the skill `name` from the folder of skills `skills`: its folder, its file, or the link in its place. Returns
-/// the removed paths; empty if the skill does not exist.
+/// Removes the skill `name` from the skills folder `skills`: its folder, its file, or its link. Returns the removed paths; empty if
+/// the skill does not exist.
 ///
 /// # Errors
 /// Fails with [`InstallError::Io`] only.
@@ -116,7 +116,7 @@ pub fn uninstall(skills: &Path, name: &Name) -> Result<Vec<PathBuf>, InstallErro
     Ok(there)
 }
 
-/// Returns the paths that claim the name in a folder of skills: `NAME`, `NAME.wasm`, or both.
+/// Returns the paths that claim the name in a skills folder: `NAME`, `NAME.wasm`, or both.
 fn existing(skills: &Path, name: &Name) -> Vec<PathBuf> {
     let paths = [skills.join(name.as_str()), skills.join(format!("{name}.wasm"))];
     paths.into_iter().filter(|path| path.symlink_metadata().is_ok()).collect()
@@ -186,7 +186,7 @@ mod tests {
         );
         assert_eq!(home.entries("greet"), ["SKILL.md", "src"]);
 
-        // Links that a user creates otherwise cannot be granted anything.
+        // Links that a user creates by other means cannot be granted anything.
         symlink(home.path("greet"), home.path("skills/greet")).unwrap();
         assert_eq!(home.linked(), None);
     }

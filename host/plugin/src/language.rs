@@ -2,7 +2,7 @@
 
 use std::{path::Path, str::FromStr};
 
-/// A language with a template, see [`create`](crate::create).
+/// A language that has a template in [`create`](crate::create).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
 #[allow(missing_docs)]
 pub enum Language {
@@ -25,7 +25,7 @@ pub enum PluginKind {
     Provider,
 }
 
-/// A word that names no language.
+/// A string that does not name a language.
 #[derive(Debug, thiserror::Error)]
 #[error("unknown language '{0}': use {names}", names = Language::names().join(", "))]
 pub struct UnknownLanguage(String);
@@ -48,7 +48,7 @@ impl Language {
         }
     }
 
-    /// Returns the words of all languages.
+    /// Returns the `--lang` words of all languages.
     pub fn names() -> Vec<&'static str> {
         Self::ALL.map(Self::word).to_vec()
     }

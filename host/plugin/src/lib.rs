@@ -1,15 +1,15 @@
-//! Tools for plugin authors. Behind `patchbay plugin`.
+//! Tools for plugin authors: the implementation of `patchbay plugin`.
 //!
 //! - [`create`]: writes the folder of a new plugin from a template, with SDK and contract; [`write_contract`] writes the contract
 //!   alone, [`write_c_bindings`] the C bindings.
 //! - [`Toolchains`]: installs the compilers that authors usually don't have.
 //! - [`build`]: turns a folder with sources, or a `.wasm` from another compiler, into one `NAME.wasm`: a skill with its SKILL.md and
 //!   its files embedded, or the adapter of a provider.
-//! - [`write_agent_plugin`]: turns skills into an Agent Plugin, a folder that other clients load, too.
+//! - [`write_agent_plugin`]: turns skills into an Agent Plugin, a folder that other clients can also load.
 //! - [`Inspector`]: reports manifest, tools, imports, exports and digest of a plugin, and each reason why loading would
 //!   refuse it.
 //! - [`PluginWatch`]: reports which files of a plugin were saved.
-//! - [`locate`]: finds the plugin that an author names, for `call` and `add`. [`link()`] links a skill into a folder of skills, and
+//! - [`locate`]: finds the plugin that an author names, for `call` and `add`. [`link()`] links a skill into a skills folder, and
 //!   [`uninstall`] removes one.
 //! - [`package`]: copies plugins with a record of their origin, and updates them.
 //! - [`PackageAddress`]: where a package comes from: a path, a URL, a registry. [`PackageRegistry`] also pushes packages.

@@ -17,7 +17,7 @@ use crate::inspect;
 pub struct LocatedPlugin {
     /// The name of its folder, otherwise of its file.
     pub name: Name,
-    /// The form in which it is packaged.
+    /// How the plugin is packaged.
     pub form: PluginForm,
     /// A file that was changed after the component was built, as a path below the folder. The component may be outdated.
     pub newer: Option<String>,
@@ -26,9 +26,9 @@ pub struct LocatedPlugin {
 /// How a plugin is packaged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PluginForm {
-    /// A component with an embedded SKILL.md: a skill in one file.
+    /// A component with an embedded SKILL.md: a single-file skill.
     File(PathBuf),
-    /// A folder with a SKILL.md and its component; `None` for a skill of instructions alone.
+    /// A folder with a SKILL.md and its component; `None` for a skill that only has instructions.
     Folder(PathBuf, Option<PathBuf>),
     /// A component that exports a skill's tools, without a SKILL.md.
     Bare(PathBuf),
@@ -75,12 +75,12 @@ pub enum LocateError {
     NoComponent {
         /// The path of the given file.
         path: PathBuf,
-        /// Its actual format, or the damage.
+        /// The file's actual format, or how it is damaged.
         reason: String,
     },
 }
 
-/// Returns a path for a message: a name in it may contain characters that reorder the line or do not show.
+/// Cleans a path for a message, because a name may contain invisible characters or characters that reorder the line.
 fn shown(path: &Path) -> String {
     text::clean_line(&path.to_string_lossy())
 }
@@ -98,7 +98,7 @@ fn failed(path: &Path) -> impl FnOnce(io::Error) -> LocateError {
 const NAMED: usize = 5;
 /// The most files and folders that are compared with the component's age.
 pub(crate) const COMPARED: usize = 10_000;
-/// The deepest folder of sources, counted from the plugin's.
+/// How many levels below the plugin's folder are searched for sources.
 const DEPTH: usize = 8;
 /// Files that builds, tests and package managers write, or that a component does not depend on.
 const NOT_COMPILED: &[&str] = &[
@@ -120,15 +120,15 @@ const NOT_COMPILED: &[&str] = &[
     "yarn.lock",
 ];
 
-/// Files that a component is built from. A folder with one of them needs a component; scripts alone
-/// belong to a skill of instructions.
+/// Files that a component is built from. A folder with one of them needs a component; a folder with only scripts can be a skill
+/// without tools.
 const BUILT_FROM: &[&str] =
     &["Cargo.toml", "build.zig", "go.mod", "provider.js", "provider.ts", "skill.c", "skill.js", "skill.py", "skill.ts"];
 
 /// Finds the plugin at `path`, a component or a plugin's folder.
 ///
 /// # Errors
-/// [`LocateError`], which describes the file or folder instead.
+/// [`LocateError`], which describes the file or folder that was found.
 pub fn locate(path: &Path) -> Result<LocatedPlugin, LocateError> {
     let given = path;
     let path = path.canonicalize().map_err(failed(given))?;
@@ -192,7 +192,7 @@ fn form(path: &Path) -> Result<PluginForm, LocateError> {
     })
 }
 
-/// Returns a file below `folder` that was changed after `component`: a source, or any file if `all` of them are in the component.
+/// Returns a file below `folder` that was changed after `component`: a source, or any file if `all` files are in the component.
 fn newer(folder: &Path, component: &Path, all: bool) -> Option<String> {
     let built = modified(component)?;
     let contents = PluginContents::read(folder, all)?;
@@ -208,14 +208,14 @@ pub(crate) struct PluginContents {
 }
 
 impl PluginContents {
-    /// Lists the sources, or all files if `all` of them are in the component. Folders that cannot be read are left out.
-    /// `None` if there are too many files.
+    /// Lists the sources, or all files if `all` files are in the component. Folders that cannot be read are left out. `None` if
+    /// there are too many files.
     pub(crate) fn read(folder: &Path, all: bool) -> Option<Self> {
         let mut contents = Self { folders: Vec::new(), files: Vec::new() };
         let mut left = COMPARED;
         let mut folders = vec![(folder.to_owned(), 0)];
         while let Some((below, depth)) = folders.pop() {
-            // A folder that was deleted since it was listed, as editors and `git checkout` do, has no files.
+            // The folder may have been deleted since it was listed, for example by an editor or `git checkout`.
             let Ok(entries) = fs::read_dir(&below) else { continue };
             let mut entries: Vec<_> = entries.filter_map(Result::ok).collect();
             contents.folders.push(below);
@@ -249,7 +249,7 @@ mod tests {
 
     use super::*;
 
-    /// A component without imports and exports.
+    /// A component without imports or exports.
     const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";
 
     fn packaged() -> Vec<u8> {
@@ -335,7 +335,7 @@ mod tests {
         folder.age("greet/target/x", 5);
         folder.age("greet/Cargo.lock", 5);
         assert_eq!(newer(), None);
-        // It is read from the folder.
+        // `forms.md` is not in the component, but read from the folder.
         folder.age("greet/forms.md", 5);
         assert_eq!(newer(), None);
         folder.age("greet/src/a/b.rs", 5);

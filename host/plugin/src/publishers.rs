@@ -1,7 +1,7 @@
 //! The operator's rules for packages: `[plugins]` and `[publishers.NAME]` of `config.toml`. Pure.
 //!
-//! Without rules, a package may come from anywhere, signed or not. A rule can only forbid: what a package may do is still granted skill
-//! by skill.
+//! Without rules, a package may come from anywhere, signed or not. A rule can only forbid something: permissions are still granted
+//! skill by skill.
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
@@ -12,16 +12,16 @@ use patchbay_skill::Fingerprint;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Which packages may be added. Packages that are installed already keep working.
+/// Which packages may be added. Packages that are already installed keep working.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PluginRules {
-    /// Where packages may come from: `"*"`, the address of a package without its version, or the beginning of one followed by
-    /// `*`, such as `"oci://ghcr.io/acme/*"`, `"https://github.com/acme/*"` or `"/srv/plugins/*"`. Redirects of a server are not
+    /// Where packages may come from: `"*"`, the address of a package without its version, or the beginning of an address followed
+    /// by `*`, such as `"oci://ghcr.io/acme/*"`, `"https://github.com/acme/*"` or `"/srv/plugins/*"`. Redirects of a server are not
     /// compared.
     pub sources: Vec<SourcePattern>,
-    /// Whether each package needs a signature by a key that a `[publishers.NAME]` lists. A key that was only seen first is not
-    /// enough.
+    /// Whether each package needs a signature by a key that a `[publishers.NAME]` lists. A key that was merely pinned on first use
+    /// is not enough.
     pub require_signature: bool,
 }
 
@@ -51,7 +51,7 @@ fn anywhere() -> Vec<SourcePattern> {
     vec![SourcePattern { start: String::new(), is_exact: false }]
 }
 
-/// The beginning of addresses, or one address.
+/// A prefix of addresses, or one exact address.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(try_from = "String")]
 #[schemars(with = "String")]
@@ -60,15 +60,15 @@ pub struct SourcePattern {
     is_exact: bool,
 }
 
-/// The beginnings of addresses: a scheme, or the root of local files.
+/// The possible beginnings of an address: a scheme, or the root of local files.
 const STARTS: [&str; 4] = ["https://", "oci://", "http://", "/"];
 
 impl SourcePattern {
-    /// Whether the pattern covers the source `from`: a URL, a registry's address or an absolute path, without `..`.
+    /// Returns whether the pattern covers the source `from`: a URL, a registry's address or an absolute path, without `..`.
     fn covers(&self, from: &str) -> bool {
         let Some(rest) = from.strip_prefix(&self.start) else { return false };
         let lower = rest.to_ascii_lowercase();
-        // Servers take these for separators, after which a `..` would lead elsewhere.
+        // Servers may treat these as separators, and a `..` after them would lead elsewhere.
         let leads_out =
             lower.split('/').any(|segment| segment == "..") || ["%2f", "%5c", "\\"].iter().any(|x| lower.contains(x));
         if self.is_exact { rest.is_empty() } else { self.start.is_empty() || !leads_out }
@@ -111,7 +111,7 @@ impl fmt::Display for SourcePattern {
     }
 }
 
-/// A package as the rules see it.
+/// The properties of a package that the rules check.
 #[derive(Clone, Copy, Debug)]
 pub struct RuledPackage<'a> {
     /// Its source: a URL, a registry's address without version and digest, or an absolute path.
@@ -139,7 +139,7 @@ pub enum RuleError {
         .0.map_or_else(|| "the package is not signed".to_owned(), |signer| format!("no publisher lists the signing key {signer}"))
     )]
     Signature(Option<Fingerprint>),
-    /// The publisher's packages must not come from this source.
+    /// The publisher's rule does not allow this source.
     #[error("[publishers.{publisher}] sources in config.toml does not allow {from}; it allows {}", listed(.sources))]
     PublisherSource {
         /// The publisher whose key signed the package.
@@ -149,7 +149,7 @@ pub enum RuleError {
         /// The allowed sources.
         sources: Vec<SourcePattern>,
     },
-    /// The package asks for more than its publisher's packages may.
+    /// The package asks for a capability that its publisher's rule does not allow.
     #[error(
         "[publishers.{publisher}] capabilities in config.toml does not allow '{capability}', which the package asks for"
     )]
@@ -189,7 +189,7 @@ pub struct PackageRules {
 }
 
 impl PackageRules {
-    /// Checks that packages may come from `from`, before it is fetched.
+    /// Checks that packages may come from `from`, before anything is fetched.
     ///
     /// # Errors
     /// [`RuleError::Source`].
@@ -201,7 +201,7 @@ impl PackageRules {
         }
     }
 
-    /// Returns the publisher whose key signed the package, if one lists it.
+    /// Checks the rules, and returns the publisher that lists the signing key, if any.
     ///
     /// # Errors
     /// [`RuleError`], if a rule refuses the package.
@@ -227,7 +227,7 @@ impl PackageRules {
         }
     }
 
-    /// Checks the tables as a whole, and returns an error for a key that two publishers list.
+    /// Checks the tables together, and returns an error if two publishers list the same key.
     pub fn problem(&self) -> Option<String> {
         let mut owners = BTreeMap::new();
         for (name, publisher) in &self.publishers {
@@ -241,7 +241,7 @@ impl PackageRules {
     }
 }
 
-/// Returns a URL as it is requested, without its query; another source as it is.
+/// Returns a URL as it is requested, without its query. Any other source is returned unchanged.
 fn normal(from: &str) -> String {
     match Target::parse(from) {
         Ok(target) => format!("{}{}", target.origin(), target.path()),
@@ -249,7 +249,7 @@ fn normal(from: &str) -> String {
     }
 }
 
-/// The package has another signer than the pinned one, or none.
+/// The package is not signed by the pinned signer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the pinned signer is {pinned}, and {}", match .found {
     Some(found) => format!(

@@ -1,7 +1,8 @@
-//! Packages in OCI registries: found by version or digest, downloaded, and pushed.
+//! Finds packages in OCI registries by version or digest, downloads them, and pushes them.
 //!
-//! A registry may refuse a request once and say how to sign in. Its credential then goes to the registry itself, or to an issuer of
-//! tokens that the user was asked about ([`SignIn::issuers`]), and nowhere else. Only blobs follow redirects, like all downloads.
+//! A registry may first refuse a request and describe how to sign in. The credential is then sent to the registry itself, or to a
+//! token issuer that the user has approved ([`SignIn::issuers`]), and nowhere else. Redirects are followed only for blobs, as for
+//! all downloads.
 
 mod address;
 mod challenge;
@@ -27,7 +28,7 @@ use crate::download::{Download, DownloadError, Downloads, ExpectedFile, OWNER, p
 
 /// Size limit of a registry's response other than a blob, in bytes.
 const ANSWER_BYTES: usize = 1 << 20;
-/// Pages of a list of tags, and tags of one page.
+/// The most pages of a tag list, and the number of tags on one page.
 const PAGES: usize = 100;
 const PAGE: usize = 1000;
 
@@ -35,21 +36,21 @@ const PAGE: usize = 1000;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RegistryError {
-    /// The download failed, or a request before it.
+    /// The download, or a request before it, failed.
     #[error(transparent)]
     Download(#[from] DownloadError),
     /// The package does not exist, or is private.
     #[error("{0} does not exist, or needs a credential to be seen")]
     NotFound(String),
-    /// The registry refuses the credential, or wants one.
+    /// The registry refuses the credential, or requires one.
     #[error("{origin} {why}. To sign in, put USER:TOKEN into a credential of config.toml with origin = \"{origin}\"")]
     Unauthorized {
         /// The registry.
         origin: Origin,
-        /// What it refuses.
+        /// The refusal, worded to follow the origin in a message.
         why: &'static str,
     },
-    /// Its tokens come from a place where nothing may be sent.
+    /// The registry's tokens come from an issuer that requests may not be sent to.
     #[error("{registry} issues its tokens at {issuer}, but nothing is sent there: {source}")]
     Issuer {
         /// The registry.
@@ -59,18 +60,18 @@ pub enum RegistryError {
         /// Why it is refused.
         source: Box<DownloadError>,
     },
-    /// The credential is not of the form that registries want.
+    /// The credential does not have the form that registries require.
     #[error("the credential for {0} must have the form USER:TOKEN")]
     Credential(Origin),
     /// The credential or a token cannot be sent.
     #[error("the credential or token for {origin} cannot be used: {source}")]
     Secret {
-        /// Where it was to be sent.
+        /// The origin that it was meant for.
         origin: Origin,
         /// Why it cannot be sent.
         source: SecretError,
     },
-    /// Another status than expected.
+    /// The status of the response is not the expected one.
     #[error("{origin} responded with status {status}{detail}")]
     Status {
         /// The registry.
@@ -80,7 +81,7 @@ pub enum RegistryError {
         /// The reason in the response, after a `:`.
         detail: String,
     },
-    /// An answer that breaks the protocol of registries.
+    /// A response that breaks the registry protocol.
     #[error("{origin} {what}")]
     Protocol {
         /// The registry.
@@ -88,7 +89,7 @@ pub enum RegistryError {
         /// What is wrong, as the end of a sentence.
         what: String,
     },
-    /// The manifest is not that of a package.
+    /// The manifest does not describe a package.
     #[error("{address} {source}")]
     Manifest {
         /// The address of the package.
@@ -96,7 +97,7 @@ pub enum RegistryError {
         /// What is wrong.
         source: ManifestError,
     },
-    /// The version already exists with another component.
+    /// The version already exists with a different component.
     #[error(
         "{address} already exists with other contents ({there}); raise the version, because others may have \
         pinned it"
@@ -125,7 +126,7 @@ impl RegistryError {
 pub struct SignIn {
     /// The credential of the registry, `USER:TOKEN`. `None` for anonymous requests.
     pub credential: Option<Secret>,
-    /// The issuers of tokens, other than the registry, that the user has agreed to.
+    /// The token issuers, other than the registry itself, that the user has approved.
     pub issuers: Vec<Origin>,
 }
 
@@ -134,9 +135,9 @@ pub struct PackageRegistry {
     downloads: Downloads,
     address: RegistryAddress,
     sign_in: SignIn,
-    /// The actions that its tokens allow.
+    /// The actions to request with a token.
     actions: &'static str,
-    /// The authorization that the registry has requested; `None` until it does.
+    /// The authorization for the registry; `None` until the registry requests one.
     authorization: Mutex<Option<Placed>>,
 }
 
@@ -149,12 +150,12 @@ struct RegistryCall {
 }
 
 impl PackageRegistry {
-    /// Returns the repository of `address`. Sends nothing yet.
+    /// Creates a client for the repository in `address`. Sends nothing yet.
     pub fn new(downloads: Downloads, address: RegistryAddress, sign_in: SignIn) -> Self {
         Self { downloads, address, sign_in, actions: "pull", authorization: Mutex::default() }
     }
 
-    /// Returns the issuer of the registry's tokens, if it is another server: the user is asked before a credential goes there.
+    /// Returns the issuer of the registry's tokens, if it is another server. The user is asked before a credential is sent there.
     ///
     /// # Errors
     /// [`RegistryError`].
@@ -179,7 +180,7 @@ impl PackageRegistry {
         self.find(reference).await?.ok_or(RegistryError::NotFound(address))
     }
 
-    /// Like [`Self::manifest`]; `None` if it does not exist.
+    /// Like [`Self::manifest`], but returns `None` if the manifest does not exist.
     async fn find(&self, reference: &Reference) -> Result<Option<RegistryManifest>, RegistryError> {
         let mut call = self.call("GET", self.target(&self.path("manifests", &tag(reference)))?);
         call.headers.push(("accept".to_owned(), ACCEPTED_MANIFESTS.to_owned()));
@@ -202,7 +203,7 @@ impl PackageRegistry {
         parsed.map(Some).map_err(|source| RegistryError::Manifest { address, source })
     }
 
-    /// Downloads the component of `manifest` into `file`. On an error, `file` may have some of its bytes.
+    /// Downloads the component of `manifest` into `file`. After an error, `file` may contain the beginning of it.
     ///
     /// # Errors
     /// [`RegistryError`].
@@ -222,7 +223,7 @@ impl PackageRegistry {
         Ok(self.downloads.fetch_from(request, origin, expected, file).await?)
     }
 
-    /// Returns the versions of the repository, the lowest first. Other tags are left out.
+    /// Returns the versions in the repository, lowest first. Other tags are left out.
     ///
     /// # Errors
     /// [`RegistryError`].
@@ -273,7 +274,7 @@ impl PackageRegistry {
         Ok(allowed.map_err(|error| DownloadError::of(error, self.origin(), &self.downloads.limits))?)
     }
 
-    /// Returns the place that an answer of the registry names, which must be in the registry itself.
+    /// Returns the target of a location in the registry's response, which must be on the registry itself.
     fn own(&self, at: &CheckedTarget, location: &str) -> Result<CheckedTarget, RegistryError> {
         let target = at.location(location).map_err(DownloadError::Url)?;
         if target.origin() != self.origin() {
@@ -287,7 +288,7 @@ impl PackageRegistry {
         RegistryCall { method, target, headers: Vec::new(), body: Vec::new() }
     }
 
-    /// Returns the request of `call`, with the authorization that the registry has requested so far.
+    /// Returns the request for `call`, with the authorization if there is one yet.
     fn request(&self, call: &RegistryCall) -> Request {
         Request {
             method: call.method.to_owned(),
@@ -300,7 +301,7 @@ impl PackageRegistry {
         }
     }
 
-    /// Sends `call`; once more after signing in, if the registry asks for it.
+    /// Sends `call`. If the registry requests a sign-in, signs in and sends it once more.
     async fn signed_in(&self, call: &RegistryCall) -> Result<Response, RegistryError> {
         let origin = self.origin();
         let answer = self.send(self.request(call), origin).await?;
@@ -328,14 +329,14 @@ impl PackageRegistry {
         }
     }
 
-    /// Returns the credential, for requests to `origin`; `None` if there is no credential.
+    /// Returns the credential as Basic authorization for `origin`; `None` if there is no credential.
     fn basic(&self, origin: &Origin) -> Result<Option<Placed>, RegistryError> {
         let Some(credential) = &self.sign_in.credential else { return Ok(None) };
         let secret = credential.basic().ok_or_else(|| RegistryError::Credential(self.origin().clone()))?;
         placed(secret, "Basic ", origin).map(Some)
     }
 
-    /// Returns the target of an issuer of tokens: the registry itself, a server that the user has agreed to, or a public one.
+    /// Returns the target of a token issuer: the registry itself, a server that the user has approved, or a public server.
     fn realm(&self, realm: &str) -> Result<CheckedTarget, RegistryError> {
         let refused = |issuer: String, source| {
             let registry = self.origin().clone();
@@ -348,7 +349,7 @@ impl PackageRegistry {
             .map_err(|error| refused(issuer.to_string(), DownloadError::of(error, &issuer, &self.downloads.limits)))
     }
 
-    /// Fetches a token. Without a credential, or if its issuer may not have it, an anonymous token is requested.
+    /// Fetches a token. Without a credential, or if the credential may not be sent to the issuer, an anonymous token is requested.
     async fn token(&self, realm: &str, service: Option<&str>, scope: &str) -> Result<Placed, RegistryError> {
         #[derive(Deserialize)]
         struct Token {
@@ -365,7 +366,7 @@ impl PackageRegistry {
         let credential = if may_have { self.basic(&issuer)? } else { None };
         let mut request = self.request(&self.call("GET", target));
         request.secrets = credential.into_iter().collect();
-        // The token is read from the answer, in which the credential must not occur.
+        // The token is read from the response. The credential itself must not occur in it.
         let answer = self.send(request, &issuer).await?;
         let why = match (answer.status, may_have || self.sign_in.credential.is_none()) {
             (200, _) => None,
@@ -381,7 +382,7 @@ impl PackageRegistry {
         placed(Secret::new(&token.token), "Bearer ", self.origin())
     }
 
-    /// Sends a request and returns the whole answer, within [`ANSWER_BYTES`].
+    /// Sends a request and returns the whole response, up to [`ANSWER_BYTES`].
     async fn send(&self, request: Request, origin: &Origin) -> Result<Response, RegistryError> {
         let of = |error| DownloadError::of(error, origin, &self.downloads.limits);
         let mut answer = self.downloads.egress.open(request).await.map_err(of)?;
@@ -421,7 +422,7 @@ fn challenge(answer: &Response) -> Option<Challenge> {
     challenge::parse(values.map(|(_, value)| &**value))
 }
 
-/// Returns an error with the registry's own words, such as `{"errors": [{"message": "…"}]}`.
+/// Returns an error with the registry's own message, from a body such as `{"errors": [{"message": "…"}]}`.
 fn status(origin: &Origin, answer: &Response) -> RegistryError {
     let body: serde_json::Value = serde_json::from_slice(&answer.body).unwrap_or_default();
     let message = body["errors"][0]["message"].as_str().map(|message| format!(": {}", text::excerpt(message, 200)));
@@ -434,7 +435,7 @@ fn placed(secret: Result<Secret, SecretError>, prefix: &str, origin: &Origin) ->
     Ok(Placed { secret, placement, origin: origin.clone() })
 }
 
-/// Encodes a value for a query.
+/// Percent-encodes a value for a query.
 fn encoded(value: &str) -> String {
     let mut encoded = String::new();
     for byte in value.bytes() {

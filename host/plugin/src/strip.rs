@@ -1,7 +1,7 @@
 //! Removes debug information from a core module.
 
-/// Returns the module without its debug information, and the names that come with it. `None` if it has no debug information, or is
-/// not a core module: then it is used byte for byte.
+/// Returns the module without its debug information and its name section. `None` if it has no debug information or is not a core
+/// module; the module is then used unchanged.
 pub(crate) fn without_debug_info(module: &[u8]) -> Option<Vec<u8>> {
     const HEADER: usize = 8;
     if !wasmparser::Parser::is_core_wasm(module) {
@@ -10,7 +10,7 @@ pub(crate) fn without_debug_info(module: &[u8]) -> Option<Vec<u8>> {
     let mut stripped = module.get(..HEADER)?.to_vec();
     let (mut at, mut found) = (HEADER, false);
     while at < module.len() {
-        // A section: its kind, its size, and so many bytes.
+        // A section consists of its kind, its size, and its content.
         let mut reader = wasmparser::BinaryReader::new(&module[at + 1..], 0);
         let size = reader.read_var_u32().ok()? as usize;
         let content = at + 1 + reader.original_position();

@@ -1,4 +1,4 @@
-//! A server on loopback for the tests of downloads and registries: it responds as a test specifies, and keeps the requests.
+//! A server on loopback for the tests of downloads and registries: it responds as a test specifies, and records the requests.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,7 +12,7 @@ use tokio::{
 /// The response to a request, after which the server closes the connection.
 pub(crate) enum StubReply {
     Whole(Vec<u8>),
-    /// Sends a head, then one byte again and again, with this pause after each.
+    /// Sends a head, then single bytes forever, with this pause after each.
     Drip(String, Duration),
 }
 
@@ -99,7 +99,7 @@ async fn read(stream: &mut tokio::net::TcpStream) -> Option<StubRequest> {
     }
 }
 
-/// Returns an answer with these headers, each with its line end, and this body.
+/// Returns a response with this body and these headers, each of which must end with CRLF.
 pub(crate) fn reply(status: u16, headers: &str, body: impl AsRef<[u8]>) -> StubReply {
     let body = body.as_ref();
     let head = format!("HTTP/1.1 {status} x\r\n{headers}Content-Length: {}\r\nConnection: close\r\n\r\n", body.len());

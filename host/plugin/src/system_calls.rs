@@ -1,5 +1,5 @@
-//! Explains imports of WASI preview 1 in a core module, which a C library adds. The sandbox provides none of them. Threads need no
-//! import: the library's functions exist, but only return an error.
+//! Explains imports of WASI preview 1 in a core module. The C library adds them, but the sandbox provides none of them. Threads
+//! need no import: the library's thread functions exist, but only return an error.
 
 use std::path::Path;
 
@@ -9,15 +9,15 @@ use crate::compile::c_places_of;
 
 /// A service of an operating system.
 struct Service {
-    /// Beginnings of the names of imports that only it needs.
+    /// Prefixes of import names that only this service needs.
     imports: &'static [&'static str],
-    /// Functions of the C library that use it.
+    /// Functions of the C library that use the service.
     functions: &'static [&'static str],
     does: &'static str,
     instead: &'static str,
 }
 
-/// The services, the most telling first: a function that opens a file also needs imports that others need.
+/// The services, most specific first: for example, a function that opens a file also needs imports of other services.
 const SERVICES: &[Service] = &[
     Service {
         imports: &["path_", "fd_readdir", "fd_prestat"],
@@ -70,7 +70,8 @@ const SERVICES: &[Service] = &[
     },
 ];
 
-/// Returns why a core module cannot be a component; `folder` may have its C sources. `None` if it imports nothing of WASI preview 1.
+/// Returns why a core module cannot become a component; `folder` may contain its C sources. `None` if it imports nothing from WASI
+/// preview 1.
 pub(crate) fn explained(module: &[u8], folder: &Path) -> Option<String> {
     let imports = imports(module);
     let first = imports.first()?;
@@ -89,10 +90,10 @@ pub(crate) fn explained(module: &[u8], folder: &Path) -> Option<String> {
     Some(format!("{subject} {does}, which the sandbox does not have ({import} of WASI). {instead}"))
 }
 
-/// Functions that start a thread, with the names that they have in a module.
+/// Functions that start a thread, each with its name in a module.
 const THREADS: &[(&str, &str)] = &[("thrd_create", "thrd_create"), ("pthread_create", "__pthread_create")];
 
-/// Returns a note if a core module with names contains a function that would start a thread; `folder` may have its C sources.
+/// Returns a note if the core module's name section lists a function that would start a thread. `folder` may contain its C sources.
 pub(crate) fn lost_threads(module: &[u8], folder: &Path) -> Option<String> {
     let names = function_names(module);
     let (function, _) = THREADS.iter().find(|(_, name)| names.contains(name))?;
@@ -104,7 +105,7 @@ pub(crate) fn lost_threads(module: &[u8], folder: &Path) -> Option<String> {
     ))
 }
 
-/// Returns the names of the functions of a core module; empty if it has none, or is a component.
+/// Returns the function names in a core module's name section; empty for a module without one, or a component.
 fn function_names(module: &[u8]) -> Vec<&str> {
     let mut found = Vec::new();
     if Parser::is_component(module) {
@@ -122,7 +123,7 @@ fn function_names(module: &[u8]) -> Vec<&str> {
     found
 }
 
-/// Returns the names of the imports of WASI preview 1; empty if the bytes are not a core module.
+/// Returns the names of the imports from WASI preview 1; empty if the bytes are not a core module.
 fn imports(module: &[u8]) -> Vec<String> {
     let mut names = Vec::new();
     for payload in Parser::new(0).parse_all(module).map_while(Result::ok) {

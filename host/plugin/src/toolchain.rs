@@ -1,7 +1,7 @@
-//! Compilers that authors usually don't have: installed into the cache folder, pinned by version and hash.
+//! Installs compilers that authors usually don't have into the cache folder, pinned by version and hash.
 //!
-//! Each is a folder `LANG-HASH`, where the hash identifies the lock file inside the binary. Another lock file therefore
-//! means another folder, and a build never uses a compiler of another version.
+//! Each toolchain is a folder `LANG-HASH`, where the hash identifies the lock files inside the binary. A new lock file therefore
+//! means a new folder, and a build never uses a compiler with the wrong version.
 
 use std::{
     ffi::OsStr,
@@ -33,10 +33,10 @@ pub enum ToolchainError {
     /// The toolchain is not installed.
     #[error("the {0} compilers are not installed. To install them: patchbay plugin tools install {word}", word = .0.word())]
     NotInstalled(Toolchain),
-    /// A program that it needs is missing.
+    /// A program that the toolchain needs is missing.
     #[error("'{program}' was not found, but {toolchain} plugins need {needs}. Install it, then try again")]
     Missing {
-        /// The toolchain that has the problem.
+        /// The toolchain that cannot be installed or used.
         toolchain: Toolchain,
         /// The name of the program to run.
         program: &'static str,
@@ -48,7 +48,7 @@ pub enum ToolchainError {
         "{program} has version {version}, but {toolchain} plugins need {needs}. Install a newer version, then try again"
     )]
     Old {
-        /// The toolchain that has the problem.
+        /// The toolchain that cannot be installed or used.
         toolchain: Toolchain,
         /// The name of the program to run.
         program: &'static str,
@@ -62,7 +62,7 @@ pub enum ToolchainError {
         "{program} could not install the {toolchain} compilers; its messages are above. Check the network connection, then try again"
     )]
     Failed {
-        /// The toolchain that has the problem.
+        /// The toolchain that cannot be installed or used.
         toolchain: Toolchain,
         /// The name of the package manager.
         program: &'static str,
@@ -70,7 +70,7 @@ pub enum ToolchainError {
     /// A file cannot be written.
     #[error("cannot install the {toolchain} compilers into {}: {source}", text::clean_line(&folder.to_string_lossy()))]
     Io {
-        /// The toolchain that has the problem.
+        /// The toolchain that cannot be installed or used.
         toolchain: Toolchain,
         /// The folder of the toolchain.
         folder: PathBuf,
@@ -83,7 +83,7 @@ impl Toolchain {
     /// All toolchains that can be installed.
     pub const ALL: [Self; 3] = [Self::JavaScript, Self::Python, Self::C];
 
-    /// Returns the word for `tools install`.
+    /// Returns the toolchain's name for `tools install`.
     pub fn word(self) -> &'static str {
         match self {
             Self::JavaScript => "js",
@@ -92,7 +92,7 @@ impl Toolchain {
         }
     }
 
-    /// Returns the program that it needs, the argument that prints its version, the oldest usable version, and a name for messages.
+    /// Returns the program that the toolchain needs, its oldest usable version, and a name for messages.
     fn requirement(self) -> (&'static str, (u32, u32), &'static str) {
         match self {
             Self::JavaScript => ("node", (20, 0), "Node.js 20 or later, with npm"),
@@ -130,7 +130,7 @@ pub struct Toolchains {
 const COMPLETE: &str = ".complete";
 
 impl Toolchains {
-    /// Uses `folder`, which need not exist: `tools` in the cache folder of the home.
+    /// Uses `folder`, which need not exist. Normally it is `tools` in the cache folder of the home.
     pub fn new(folder: PathBuf) -> Self {
         Self { folder }
     }
@@ -153,11 +153,11 @@ impl Toolchains {
         Ok(folder)
     }
 
-    /// Installs `toolchain` if it is missing. Returns its folder, and true if it was installed just now. The messages of the package
+    /// Installs `toolchain` if it is missing. Returns its folder, and true if it was just installed. The messages of the package
     /// manager go to standard error.
     ///
     /// # Errors
-    /// [`ToolchainError`]. An earlier installation still works then.
+    /// [`ToolchainError`]. An earlier installation keeps working.
     pub fn install(&self, toolchain: Toolchain) -> Result<(PathBuf, bool), ToolchainError> {
         check_requirement(toolchain)?;
         let folder = self.place(toolchain);
@@ -180,8 +180,8 @@ impl Toolchains {
         }
         match toolchain {
             Toolchain::JavaScript => {
-                // Not `npm ci`: it refuses a package if one platform's binary was never published. The versions and hashes of the
-                // lock file hold anyway. No package runs a script.
+                // `npm ci` would refuse a package if one platform's binary was never published. The versions and hashes of the lock
+                // file are enforced anyway, and packages cannot run scripts.
                 let options = ["install", "--ignore-scripts", "--no-fund", "--no-audit", "--loglevel=error"];
                 run(toolchain, "npm", Command::new("npm").args(options).current_dir(&folder))?;
             }
@@ -209,7 +209,7 @@ impl Toolchains {
 
 /// Runs a step of an installation.
 fn run(toolchain: Toolchain, program: &'static str, command: &mut Command) -> Result<(), ToolchainError> {
-    // Standard output may be read by a program.
+    // A program may read our standard output.
     match command.stdin(Stdio::null()).stdout(io::stderr()).status() {
         Ok(status) if status.success() => Ok(()),
         Ok(_) => Err(ToolchainError::Failed { toolchain, program }),
@@ -232,7 +232,7 @@ fn check_requirement(toolchain: Toolchain) -> Result<(), ToolchainError> {
             let version = text::excerpt(printed.trim(), 40);
             Err(ToolchainError::Old { toolchain, program, version, needs })
         }
-        // A version that cannot be read may well work.
+        // A version that cannot be parsed may well work.
         _ => Ok(()),
     }
 }
@@ -244,7 +244,7 @@ pub(crate) fn version(printed: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
-/// Returns `name` in the folder of programs of a toolchain.
+/// Returns the path of the program `name` of a toolchain.
 pub(crate) fn program(folder: &Path, toolchain: Toolchain, name: &str) -> PathBuf {
     match toolchain {
         Toolchain::JavaScript => folder.join("node_modules/.bin").join(name),

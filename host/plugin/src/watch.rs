@@ -17,23 +17,23 @@ use tokio::{
 
 use crate::located::{COMPARED, PluginContents};
 
-/// How long there must be no event before the files are compared: editors write a file in several steps.
+/// How long it must be quiet before the files are compared, because editors write a file in several steps.
 const SETTLED: Duration = Duration::from_millis(50);
-/// The longest wait for such a pause.
+/// The longest wait for a quiet moment.
 const PATIENCE: Duration = Duration::from_millis(600);
-/// How often files are compared without an event, which may be lost, such as for a folder that was created again.
+/// How often files are compared without an event. Events can be lost, for example when a folder is created again.
 const EVERY: Duration = Duration::from_secs(1);
 
 /// The size in bytes and the modification time of a file.
 type FileStamp = (u64, Option<SystemTime>);
 
-/// Watches the files that a plugin consists of. Outputs of compilers and test cases don't count.
+/// Watches a plugin's files, except compiler outputs and test cases.
 pub struct PluginWatch {
     /// A plugin's folder, or a component.
     path: PathBuf,
     has_components: bool,
     stamps: BTreeMap<PathBuf, FileStamp>,
-    /// Whether the folder has too many files to watch, and changes are not seen.
+    /// Whether the folder has too many files to watch, in which case changes are not seen.
     is_too_large: bool,
     /// The folders that are watched.
     folders: Vec<PathBuf>,
@@ -43,8 +43,8 @@ pub struct PluginWatch {
 }
 
 impl PluginWatch {
-    /// Watches the plugin at `path`, a folder or a component. `has_components` adds the components of the folder, which is for a plugin
-    /// that something else builds.
+    /// Watches the plugin at `path`, a folder or a component. `has_components` also watches the components in the folder, for a
+    /// plugin that another tool builds.
     pub fn new(path: &Path, has_components: bool) -> Self {
         let changed = Arc::new(Notify::new());
         let tell = Arc::clone(&changed);
@@ -61,12 +61,12 @@ impl PluginWatch {
         watch
     }
 
-    /// Returns the most files that are watched, if the folder has more: then no change is seen until some are removed.
+    /// Returns the limit of watched files if the folder exceeds it. No change is seen until some files are removed.
     pub fn exceeded(&self) -> Option<usize> {
         self.is_too_large.then_some(COMPARED)
     }
 
-    /// Waits until files were saved, and returns their names below the folder, sorted. Dropping the future loses no change.
+    /// Waits until files are saved, and returns their paths in the folder, sorted. Dropping the future loses no change.
     pub async fn changed(&mut self) -> Vec<String> {
         loop {
             // Set the watches before comparing. Any later change then causes an event.
@@ -92,7 +92,7 @@ impl PluginWatch {
         names
     }
 
-    /// Returns the present files, and watches their folders.
+    /// Returns the current files, and watches their folders.
     fn look(&mut self) -> BTreeMap<PathBuf, FileStamp> {
         let mut contents = if self.path.is_dir() {
             PluginContents::read(&self.path, true)
@@ -104,7 +104,7 @@ impl PluginWatch {
             let entries = fs::read_dir(&self.path).into_iter().flatten().flatten().map(|entry| entry.path());
             contents.files.extend(entries.filter(|path| path.extension().is_some_and(|end| end == "wasm")));
         }
-        // The files of a folder with too many of them are ignored.
+        // If there are too many files, all of them are ignored.
         self.is_too_large = contents.is_none();
         let contents = contents.unwrap_or(PluginContents { folders: Vec::new(), files: Vec::new() });
         if contents.folders != self.folders {
@@ -120,10 +120,10 @@ impl PluginWatch {
 
     fn watch(&mut self, folders: &[PathBuf]) {
         let Some(watcher) = &mut self.watcher else { return };
-        // Together: macOS begins its stream of events again after each change of the paths.
+        // All paths are changed together, because macOS restarts its event stream after each change.
         let mut watched = watcher.paths_mut();
         for folder in folders {
-            // A folder that was just deleted is found missing by the next comparison.
+            // If the folder was just deleted, the next comparison notices.
             let _ = watched.add(folder, RecursiveMode::NonRecursive);
         }
         let _ = watched.commit();
@@ -161,7 +161,7 @@ mod tests {
         }
         let saved = timeout(Duration::from_secs(30), watch.changed()).await.unwrap();
         assert!(!saved.is_empty());
-        // The files may still have been written when some were seen.
+        // Some files may be reported while others are still being written.
         while watch.exceeded().is_none() {
             timeout(Duration::from_secs(30), watch.changed()).await.unwrap();
         }

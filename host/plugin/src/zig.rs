@@ -1,12 +1,12 @@
-//! The command of the C compiler that is installed for plugins in C.
+//! Runs the C compiler that is installed for plugins in C.
 
 use std::{
     path::Path,
     process::{Command, Stdio},
 };
 
-/// Options of the compiler. Of WASI nothing is left when the module is linked; without a stack size of its own
-/// the memory would begin at 16 MiB.
+/// Options of the compiler. The linked module does not depend on WASI, although that is the target. Without an explicit stack size,
+/// the memory would start at 16 MiB.
 const OPTIONS: &[&str] = &[
     "--target=wasm32-wasi",
     "-std=c17",
@@ -19,11 +19,11 @@ const OPTIONS: &[&str] = &[
     "-Werror=return-type",
     "-Werror=unused-result",
     "-Os",
-    // `assert` works: at this level the compiler defines NDEBUG.
+    // Keeps `assert` working, because the compiler defines NDEBUG at this optimization level.
     "-UNDEBUG",
-    // Stripped afterwards, and kept for the places of traps.
+    // The line tables are stripped from the module afterwards, but kept to locate traps.
     "-gline-tables-only",
-    // Address 0 is ordinary memory, and so is what follows an array: without these checks both would be read and written.
+    // Address 0 and the memory after an array are ordinary memory. Without these checks, both could be read and written.
     "-fsanitize=null,bounds",
     "-fsanitize-trap=null,bounds",
     "-fdebug-compilation-dir=.",
@@ -31,7 +31,7 @@ const OPTIONS: &[&str] = &[
     "-Wl,-z,stack-size=65536",
 ];
 
-/// Creates the command of the C compiler in a toolchain's folder, with its options.
+/// Creates a command for the C compiler in a toolchain's folder, with the usual options.
 pub(crate) fn compiler(tools: &Path) -> Command {
     let cache = tools.join("cache");
     let mut zig = Command::new(tools.join("bin/python"));
@@ -44,8 +44,8 @@ pub(crate) fn compiler(tools: &Path) -> Command {
     zig
 }
 
-/// Creates the command that compiles an empty program. The compiler's first run also compiles the libc, which takes
-/// seconds. Running this at installation moves that cost out of the first build.
+/// Creates a command that compiles an empty program. The compiler's first run also compiles the libc, which takes seconds. Running
+/// this at installation moves that cost out of the first build.
 pub(crate) fn trial(tools: &Path) -> Command {
     let mut zig = compiler(tools);
     zig.current_dir(tools).args(["-x", "c", "/dev/null", "-o", "trial.wasm"]);

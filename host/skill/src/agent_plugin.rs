@@ -1,14 +1,14 @@
 //! Reads Agent Plugins (agent-plugins.org, 1.0.0 and the draft 1.1.0): folders with a `plugin.json`, skills in `skills/NAME/` and
-//! MCP servers in `mcp.json`. A folder without a `plugin.json` may be a plugin in Claude Code's form (`claude.rs`).
+//! MCP servers in `mcp.json`. A folder without a `plugin.json` may be a plugin in Claude Code's format (`claude.rs`).
 //!
 //! Called by the crate `plugin`, which adds, builds and inspects packages. Reading starts nothing and changes nothing.
 //!
-//! 1. [`list_files`] walks the whole folder first. Anything that cannot be copied faithfully refuses the package: links that
-//!    lead out, hard links, devices, names that are equal on some systems.
-//! 2. [`PluginManifest::parse`] checks `plugin.json`. Unknown fields are noted; other violations refuse the package.
-//! 3. Each skill is read like a skill anywhere else, so unknown frontmatter keys are tolerated. A bad skill stays in
+//! 1. [`list_files`] walks the whole folder first. The package is refused if anything cannot be copied faithfully: links that lead
+//!    out, hard links, devices, or names that are equal on some systems.
+//! 2. [`PluginManifest::parse`] checks `plugin.json`. Unknown fields are noted; for any other violation the package is refused.
+//! 3. Each skill is read like any other skill, so unknown frontmatter keys are tolerated. A bad skill stays in
 //!    [`AgentPlugin::skills`] with its problem, and the others load.
-//! 4. [`parse_servers`] checks `mcp.json`. A bad entry is left out with a note, a bad file costs all servers.
+//! 4. [`parse_servers`] checks `mcp.json`. A bad entry is left out with a note; if the file itself is bad, no servers load.
 //!
 //! Commands, hooks, agents and files of other clients are named in [`AgentPlugin::notes`] and not used.
 
@@ -41,19 +41,19 @@ pub use servers::{PackageServer, ServerTransport, parse_servers};
 pub use sums::Sums;
 pub use tree::{PackageFile, list_files};
 
-/// The most skills of a package.
+/// The most skills in one package.
 const SKILLS: usize = 256;
 
-/// A package as it is on disk. Its contents are untrusted; texts are cleaned for display.
+/// A package on disk. Its contents are untrusted; strings are cleaned for display.
 #[derive(Clone, Debug)]
 pub struct AgentPlugin {
     /// The package name.
     pub name: PackageName,
-    /// The version as written; often, but not always, a semantic one.
+    /// The version as written; often, but not always, a semantic version.
     pub version: Option<String>,
     /// The skills, sorted by path, including those that cannot be loaded.
     pub skills: Vec<PackageSkill>,
-    /// The valid servers with a supported transport, sorted by name, without Patchbay's own.
+    /// The valid servers with a supported transport, sorted by name, without Patchbay's own server.
     pub servers: Vec<PackageServer>,
     /// All files of the package, sorted by path.
     pub files: Vec<PackageFile>,
@@ -61,7 +61,7 @@ pub struct AgentPlugin {
     pub notes: Vec<Problem>,
 }
 
-/// A direct child of `skills/` with a SKILL.md, or a command of Claude Code's form.
+/// A direct child of `skills/` with a SKILL.md, or a command in Claude Code's format.
 #[derive(Clone, Debug)]
 pub struct PackageSkill {
     /// Path below the package: `skills/NAME`; `skills/NAME/NAME.wasm` if this component contains the whole skill; or
@@ -76,7 +76,7 @@ impl AgentPlugin {
     ///
     /// # Errors
     /// `package_manifest_missing`, `package_manifest_invalid`, `package_schema_unsupported`, `package_file_refused` and
-    /// `package_limit`: nothing of the package can be used.
+    /// `package_limit`: nothing in the package can be used.
     pub fn read(folder: &Path) -> Result<Self, Problem> {
         let files = list_files(folder)?;
         let opened = files::open_folder(folder).map_err(|error| tree::unreadable("The folder", &error))?;
@@ -86,7 +86,7 @@ impl AgentPlugin {
             None if claude::is_plugin(&files) => claude::read(folder, &opened, files)?,
             None => return Err(UnusedParts::of(&files, false).missing_manifest()),
         };
-        // They serve the skills of this package, which are loaded already.
+        // A server that runs Patchbay itself serves the skills of this package, which are already loaded.
         plugin.servers.retain(|server| !server.is_own());
         if plugin.skills.is_empty() && plugin.servers.is_empty() {
             let message = "The folder has no skills and no usable MCP servers. If the project has a build, run it and add its output.";
@@ -119,7 +119,8 @@ impl AgentPlugin {
     }
 }
 
-/// Reads the servers of the installed copy of `package` in `folder`: those that the lock describes. Nothing else is read.
+/// Reads the servers of `package` from its installed copy in `folder`, limited to servers that the lock describes. Nothing else is
+/// read.
 ///
 /// # Errors
 /// The manifest or `mcp.json` cannot be used.
@@ -139,7 +140,7 @@ pub fn read_locked_servers(folder: &Path, package: &LockedPackage) -> Result<Vec
     Ok(servers)
 }
 
-/// Reads `plugin.json`, with the notes about it; `None` without the file.
+/// Reads `plugin.json`, with notes about it; `None` if there is no such file.
 fn read_manifest(opened: &Dir) -> Result<Option<(PluginManifest, Vec<Problem>)>, Problem> {
     match files::read(opened, "plugin.json", MANIFEST_BYTES) {
         Ok(Some(bytes)) => PluginManifest::parse(&bytes).map(Some),
@@ -210,7 +211,7 @@ fn too_many_skills(count: usize) -> Problem {
 /// Returns whether the component contains the whole skill, as [`crate::embedded_skill_md`] finds it.
 ///
 /// # Errors
-/// `package_texts_differ` if its instructions are not those of the SKILL.md beside it, which other clients use.
+/// `package_texts_differ` if its instructions differ from the SKILL.md beside it, which other clients use.
 fn whole_skill(opened: &Dir, folder: &str, component: &str, name: &str) -> Result<bool, Problem> {
     let read = |path: &str, most| {
         let read = files::read(opened, path, most).and_then(|read| read.ok_or_else(|| io::ErrorKind::NotFound.into()));

@@ -1,7 +1,7 @@
 //! Lists the folders of a root on several threads, ahead of the reader.
 //!
-//! Called by `discover.rs`. System calls are most of the time of a scan that finds all files in the cache, but the reader
-//! counts files against limits in the order of names, which is one thread's work.
+//! Called by `discover.rs`. If all files are in the cache, most of a scan's time is spent in system calls. The reader itself is a
+//! single thread, because it counts files against limits in the order of names.
 
 use std::{ffi::OsString, io, num::NonZero, ops::ControlFlow, path::Path, sync::mpsc::sync_channel, thread};
 
@@ -15,18 +15,18 @@ use crate::{
     reading::parse_name,
 };
 
-/// The number of children that a thread lists before it hands them over. A thread has at most three such parts that the
-/// reader has not finished, which bounds the open folders, and the work for children that turn out to be over a limit.
+/// The number of children that a thread lists before it sends them to the reader. A thread has at most three such parts that the
+/// reader has not finished, which bounds the number of open folders, and the wasted work if later children exceed a limit.
 const PART: usize = 4;
 
-/// The most threads that read files at the same time.
+/// The most threads that list folders at the same time.
 const THREADS: usize = 4;
 
 /// A skill's folder, opened and listed.
 pub(crate) type ListedFolder = io::Result<(Dir, Listing)>;
 
-/// Calls `read` with each child in order and with its listed folder, until it breaks. The folder is `None` if the child's
-/// directory entry is not a folder or its name cannot be a skill's. `parent` is the folder of the root at `path`.
+/// Calls `read` with each child in order and its listed folder, until `read` breaks. The folder is `None` if the child's directory
+/// entry is not a folder or its name cannot be a skill's. `parent` is the folder of the root at `path`.
 pub(crate) fn list_ahead(
     root: Root,
     path: &Path,
@@ -40,7 +40,7 @@ pub(crate) fn list_ahead(
     };
     let threads = thread::available_parallelism().map_or(1, NonZero::get).min(THREADS);
     let folders = children.iter().filter(|(_, kind)| *kind == ChildKind::Folder).count();
-    // Skills that are one file need no listing, and threads cost more than a few folders.
+    // Single-file skills need no listing, and for a few folders threads would cost more than they save.
     if threads == 1 || folders <= PART {
         let _ = children.iter().try_for_each(|child| read(child, list(child)));
         return;
@@ -50,13 +50,13 @@ pub(crate) fn list_ahead(
             let (sender, receiver) = sync_channel(1);
             let parts = children.chunks(PART).skip(first).step_by(threads);
             let mut parts = parts.map(|part| part.iter().map(list).collect::<Vec<_>>());
-            // Sending fails after the reader has ended.
+            // Sending fails once the reader has ended.
             scope.spawn(move || parts.try_for_each(|part| sender.send(part)));
             receiver
         };
         let lists: Vec<_> = (0..threads).map(start).collect();
         for (part, list) in children.chunks(PART).zip(lists.iter().cycle()) {
-            // Fails if the thread panicked; then the scope does, too.
+            // This only fails if the thread panicked, and then the scope panics, too.
             let Ok(listed) = list.recv() else { return };
             for (child, listed) in part.iter().zip(listed) {
                 if read(child, listed).is_break() {

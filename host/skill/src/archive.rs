@@ -1,4 +1,4 @@
-//! The custom section `patchbay:files` of a skill in one file: a ustar archive with the skill's files other than SKILL.md.
+//! The custom section `patchbay:files` of a single-file skill: a ustar archive with the skill's files other than SKILL.md.
 //!
 //! The crate `plugin` writes it; `embedded.rs` reads it. An archive is a pure function of the files: regular files only,
 //! sorted by the bytes of their paths, with mode, owner and time zero.
@@ -16,13 +16,13 @@ use crate::{
 /// Name of the custom section that contains the archive.
 pub const FILES_SECTION: &str = "patchbay:files";
 
-/// The unit of the format: a header, and the multiple to which contents are padded.
+/// The block size of the format: a header is one block, and contents are padded to whole blocks.
 const BLOCK: usize = 512;
 
-/// Writes an archive of `files`, which are contents by path.
+/// Writes an archive of `files`, which maps paths to contents.
 ///
 /// # Errors
-/// `skill_files_limited` over a limit of a skill; `skill_file_skipped` for a path that the format cannot contain.
+/// `skill_files_limited` if a limit for skills is exceeded; `skill_file_skipped` for a path that does not fit into the format.
 pub fn write_archive(files: &BTreeMap<String, Vec<u8>>) -> Result<Vec<u8>, Problem> {
     let mut totals = Totals::default();
     let mut archive = Builder::new(Vec::new());
@@ -45,10 +45,11 @@ pub fn write_archive(files: &BTreeMap<String, Vec<u8>>) -> Result<Vec<u8>, Probl
         .map_err(|error| Problem::new(Code::SkillFileSkipped, format!("The archive cannot be written: {error}.")))
 }
 
-/// Returns the files of an archive: the place of the contents in `archive`, by path.
+/// Returns the files of an archive: for each path, the range of its contents in `archive`.
 ///
 /// # Errors
-/// `invalid_component` for anything that [`write_archive`] would not write, `skill_files_limited` over a limit of a skill.
+/// `invalid_component` for anything that [`write_archive`] would not write, `skill_files_limited` if a limit for skills is
+/// exceeded.
 pub(crate) fn read_archive(archive: &[u8]) -> Result<BTreeMap<String, Range<usize>>, Problem> {
     let invalid = |what: &str| {
         let message = format!("The section '{FILES_SECTION}' is not a valid archive: {what}.");
@@ -56,7 +57,7 @@ pub(crate) fn read_archive(archive: &[u8]) -> Result<BTreeMap<String, Range<usiz
     };
     let damaged = |_| invalid("a header is damaged");
     let (mut files, mut totals, mut at) = (BTreeMap::<String, _>::new(), Totals::default(), 0);
-    // Extensions of the format are entries like others here, and are refused.
+    // In raw mode, extensions of the format are returned as entries, which are then refused.
     for entry in Archive::new(archive).entries().map_err(damaged)?.raw(true) {
         let entry = entry.map_err(damaged)?;
         if entry.header().as_ustar().is_none() {
@@ -133,7 +134,7 @@ mod tests {
         assert!(problem(&[]).ends_with("is not a valid archive: it is truncated."));
         assert!(problem(&good[..BLOCK + 2]).ends_with("truncated."));
         assert!(problem(&[&good[..], &[1]].concat()).ends_with("it has data after its end."));
-        // Each header with its contents has two blocks.
+        // Each file takes two blocks: header and contents.
         let swapped = [&good[2 * BLOCK..4 * BLOCK], &good[..2 * BLOCK], &good[4 * BLOCK..]].concat();
         assert!(problem(&swapped).ends_with("'a.md' is not in the order of paths."));
         let edited = |at: usize, byte: u8| {

@@ -1,16 +1,16 @@
-//! Puts the text after a command into the instructions of a skill.
+//! Inserts the text after a command into the instructions of a skill.
 //!
 //! Called by the crate `session` for a user's command and by the crate `agent` for `use_skill`. A SKILL.md can repeat its input
 //! a hundred thousand times, so the length of the result is computed before any of it is built.
 
 use patchbay_core::{Code, text};
 
-/// Most bytes of an input. Longer texts belong in a file, which the model reads with a tool.
+/// Size limit of an input, in bytes. Longer text belongs in a file, which the model can read with a tool.
 pub const INPUT_BYTES: usize = 64 << 10;
-/// Most bytes of instructions with their input: four times the longest SKILL.md, and more than most models can read.
+/// Size limit of instructions with their input, in bytes: four times the longest SKILL.md, and more than most models can read.
 pub const INSTRUCTIONS_BYTES: usize = 1 << 20;
 
-/// Why an input was not put into the instructions of a skill.
+/// Why an input was not inserted into the instructions of a skill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ArgumentsError {
     /// The input is longer than [`INPUT_BYTES`].
@@ -49,17 +49,17 @@ impl ArgumentsError {
     }
 }
 
-/// Replaces the placeholders of `template` by the input, once; inserted text is not expanded again.
+/// Replaces the placeholders in `template` with the input. Inserted text is not expanded again.
 ///
 /// - `$ARGUMENTS` and `$INPUT`: the whole input, as typed.
-/// - `$0`, `$1` …, and `$ARGUMENTS[N]`: the words of the input, from 0, without shell quotes. A placeholder of a
-///   missing word stays as it is.
+/// - `$0`, `$1` …, and `$ARGUMENTS[N]`: the words of the input, from 0, without shell quotes. The placeholder of a missing word is
+///   left unchanged.
 ///
-/// A placeholder is a whole word: `$INPUT_FILE` and `$1st` stay as they are. If nothing was replaced and there is an
-/// input, it follows the template.
+/// A placeholder is a whole word: `$INPUT_FILE` and `$1st` are left unchanged. If nothing was replaced, any input is appended to
+/// the template.
 ///
 /// # Errors
-/// [`ArgumentsError`] if the input or the result would be too long. Nothing is built then.
+/// [`ArgumentsError`] if the input or the result would be too long. The result is not built in this case.
 pub fn with_arguments(template: &str, input: &str) -> Result<String, ArgumentsError> {
     if input.len() > INPUT_BYTES {
         return Err(ArgumentsError::Input { bytes: input.len() });
@@ -117,12 +117,12 @@ fn placeholder(text: &str) -> Option<(Placeholder, &str)> {
         Some(after) => (Placeholder::All, after),
         None => number(text).map(|(number, after)| (Placeholder::Word(number), after))?,
     };
-    // Letters of scripts without spaces do not continue a placeholder.
+    // Only ASCII letters continue a word, because some scripts don't put spaces between words.
     let is_longer = after.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
     (!is_longer).then_some((placeholder, after))
 }
 
-/// Parses the digits at the start of `text`; at most three, since an input has no thousand words.
+/// Parses the digits at the start of `text`: at most three, because no input needs a thousand words.
 fn number(text: &str) -> Option<(usize, &str)> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, after) = text.split_at(digits);
@@ -130,8 +130,8 @@ fn number(text: &str) -> Option<(usize, &str)> {
     Some((number, after))
 }
 
-/// Splits a text at white space. Quotes, single or double, keep white space in a word and are taken off. A quote that is not
-/// closed is an ordinary character.
+/// Splits an input at white space. Single or double quotes keep white space in a word, and are removed. An unclosed quote is an
+/// ordinary character.
 fn words(input: &str) -> Vec<String> {
     let (mut words, mut word) = (Vec::new(), None::<String>);
     let mut rest = input;
@@ -140,7 +140,7 @@ fn words(input: &str) -> Vec<String> {
         if matches!(c, '"' | '\'')
             && let Some((quoted, after)) = rest.split_once(c)
         {
-            // Quotes without content are an empty word.
+            // Empty quotes are an empty word.
             word.get_or_insert_default().push_str(quoted);
             rest = after;
         } else if c.is_whitespace() {
@@ -182,7 +182,7 @@ mod tests {
             ("$INPUTS $ARGUMENTS_DIR $ARGUMENTS2 $INPUT", "a", "$INPUTS $ARGUMENTS_DIR $ARGUMENTS2 a"),
             ("$0th $1_x $0.", "a b", "$0th $1_x a."),
             ("$INPUT/b $INPUTを $ARGUMENTS[0]_x", "a", "a/b aを a_x"),
-            // A quote that is not closed.
+            // An unclosed quote is an ordinary character.
             ("$0 $1 $2", "don't touch prod", "don't touch prod"),
             ("$0|$1|$2", "5\" 'a b' it's", "5\"|a b|it's"),
         ] {
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn length_is_computed_before_the_text_is_built() {
-        // The SKILL.md of a hostile repository: built, these would be 390 MB and 8.5 GB.
+        // A hostile repository's SKILL.md. If these were built, they would take 390 MB and 8.5 GB.
         let template = "$0".repeat(130_000);
         for input in [3_000, INPUT_BYTES] {
             let error = with_arguments(&template, &"x".repeat(input)).unwrap_err();

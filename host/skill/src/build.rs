@@ -1,8 +1,8 @@
-//! Builds a snapshot from candidates: which candidate gets a name, which skills are usable, and a diagnostic for the
-//! others.
+//! Builds a snapshot from candidates: decides which candidate gets a name and which skills are usable, and adds a diagnostic for
+//! each of the others.
 //!
-//! Called by the crate `session` at the start of a session and at each reload. The crate `plugin` calls
-//! [`check_skill`], and `tools` returns [`DescribedTools`].
+//! Called by the crate `session` at the start of a session and at each reload. The crate `plugin` calls [`check_skill`], and the
+//! crate `tools` provides [`DescribedTools`].
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,12 +24,11 @@ pub type DescribedTools = Result<Arc<[ToolSpec]>, Problem>;
 
 /// The inputs of [`build`] besides the candidates.
 pub struct SnapshotRules<'a> {
-    /// True if the user trusts the workspace. Otherwise its skills cannot take a name or alias from a lower root.
+    /// True if the user trusts the workspace. Otherwise its skills cannot replace a name or alias of a lower root.
     pub trusted: bool,
-    /// Names of built-in commands and internal tools, present and planned. A skill whose
-    /// alias is one of them is left out.
+    /// Names of built-in commands and internal tools, present and planned. A skill with such an alias is left out.
     pub reserved: &'a [&'a str],
-    /// Internal tools, which `requires_tools` may name.
+    /// Internal tools, which `requires_tools` can also name.
     pub internal_tools: &'a [&'a str],
     /// The limits that the skills of one root share.
     pub limits: &'a RootLimits,
@@ -39,12 +38,12 @@ pub struct SnapshotRules<'a> {
     pub tools: &'a dyn Fn(&Digest) -> DescribedTools,
 }
 
-/// Builds a snapshot from the results of discovery in all roots. Their order does not matter, except for extra roots: a
-/// later one takes precedence over an earlier one; and for packages, of which the first keeps a name or an alias.
+/// Builds a snapshot from the results of discovery in all roots. Their order does not matter, with two exceptions: a later extra
+/// root takes precedence over an earlier one, and among packages the first to use a name or an alias keeps it.
 ///
-/// Unreadable candidates become diagnostics and are then ignored. Of the others, the highest root wins each name. If
-/// the winner turns out to be unusable, the candidate of a lower root is *not* used instead, because a skill that was
-/// replaced must not return unnoticed.
+/// Unreadable candidates become diagnostics and are then ignored. Among the others, the highest root wins each name. If the winner
+/// turns out to be unusable, the candidate of a lower root is *not* used instead, because a skill that was replaced must not return
+/// unnoticed.
 pub fn build(found: &[FoundSkill], version: u64, rules: &SnapshotRules<'_>) -> Snapshot {
     let budget = |root: Root| {
         let trusted = !root.is_workspace() || rules.trusted;
@@ -85,8 +84,8 @@ pub fn build(found: &[FoundSkill], version: u64, rules: &SnapshotRules<'_>) -> S
 
 struct SnapshotBuilder<'a> {
     rules: &'a SnapshotRules<'a>,
-    /// The remaining limits on tools, for each root but the bundled one. `None` after a skill exceeded them; the
-    /// root then gets no more skills.
+    /// The remaining limits on tools, for each root except the bundled one. `None` after a skill exceeded them; the root then gets
+    /// no more skills.
     budgets: BTreeMap<Root, Option<RootBudget>>,
     /// The names of the packages' skills, in the order in which the packages were added.
     packaged: Vec<Name>,
@@ -107,7 +106,7 @@ fn by_name<'f>(
     let mut folders = BTreeSet::new();
     for FoundSkill { label, root, candidate } in lowest_first {
         match candidate {
-            // Links to one folder from several roots are one skill.
+            // Several roots can link to one folder, which is still one skill.
             Ok(candidate) if candidate.folder_id.is_some_and(|folder| !folders.insert(folder)) => {}
             Ok(candidate) if *root == Root::Package => {
                 builder.packaged.push(candidate.name.clone());
@@ -169,12 +168,12 @@ impl SnapshotBuilder<'_> {
                 self.skills.insert(name.clone(), skill);
             }
             Err(problem) => {
-                // This skill exceeds a limit of its root: all later skills of the root are left out, too.
+                // This skill exceeds a limit of its root, so all later skills of the root are left out, too.
                 if problem.code == Code::RootLimit {
                     self.budgets.insert(root, None);
                 }
                 self.diagnose(name.as_str(), problem);
-                // The component may not have been found because of the limit.
+                // A file limit may be the reason that the component was not found.
                 for note in winner.notes.iter().filter(|note| note.code == Code::SkillFilesLimited) {
                     self.diagnose(name.as_str(), note.clone());
                 }
@@ -218,8 +217,8 @@ impl SnapshotBuilder<'_> {
         self.exclude_all(excluded);
     }
 
-    /// Excludes skills whose required tools or command tool are missing. Repeats until nothing changes, because an
-    /// excluded skill may have had a tool that another skill needs.
+    /// Excludes skills with missing required tools or a missing command tool. Repeats until nothing changes, because an excluded
+    /// skill may have had a tool that another skill needs.
     fn exclude_missing_tools(&mut self) {
         loop {
             let missing_tool_of = |skill: &Skill| {
@@ -238,13 +237,13 @@ impl SnapshotBuilder<'_> {
         }
     }
 
-    /// Returns true if a skill of the snapshot has the tool with this full name.
+    /// Returns true if a skill in the snapshot has the tool with this full name.
     fn has_tool(&self, full_name: &str) -> bool {
         let own = |(skill, tool): (&str, &str)| self.skills.get(skill)?.tool(tool);
         split_tool(full_name).and_then(own).is_some()
     }
 
-    /// Replaces skills by diagnostics. Returns true if there were any.
+    /// Replaces skills with diagnostics. Returns true if any skill was excluded.
     fn exclude_all(&mut self, excluded: Vec<(Name, Problem)>) -> bool {
         let any = !excluded.is_empty();
         for (name, problem) in excluded {
@@ -254,7 +253,7 @@ impl SnapshotBuilder<'_> {
         any
     }
 
-    /// Takes an alias from each package's skill if the skill of an earlier package has it.
+    /// Removes an alias from a package's skill if a skill of an earlier package has it.
     fn drop_later_aliases(&mut self) {
         let mut taken = BTreeMap::<Name, Name>::new();
         for name in std::mem::take(&mut self.packaged) {
@@ -284,7 +283,7 @@ impl SnapshotBuilder<'_> {
                 continue;
             }
             self.shadow(&alias, root, format!("the {root} skills {}", names.join(", ")));
-            // Stored snapshots have this text, so another one would be reported as a change.
+            // Stored snapshots contain this text, so rewording it would be reported as a change.
             let message =
                 format!("Alias '/{alias}' is claimed by {}; it works for none, '/skill NAME' does.", names.join(", "));
             for skill in &owners {
@@ -293,7 +292,7 @@ impl SnapshotBuilder<'_> {
         }
     }
 
-    /// Adds a diagnostic to each skill below `root` that claims an alias of `owner`.
+    /// Adds a diagnostic for each skill below `root` that claims the alias of `owner`.
     fn shadow(&mut self, alias: &Name, root: Root, owner: String) {
         let claims = |skill: &&Skill| skill.root < root && skill.manifest.command.as_ref() == Some(alias);
         let shadowed: Vec<Name> = self.skills.values().filter(claims).map(|skill| skill.name.clone()).collect();
@@ -304,7 +303,7 @@ impl SnapshotBuilder<'_> {
     }
 }
 
-/// Names that skills with tools cannot have, and what has them.
+/// Names that skills with tools cannot have, each with the reason.
 const RESERVED: [(&str, &str); 3] = [
     ("find", "a program of 'code' could not call its tools"),
     ("mcp", "a program of 'code' could not call its tools"),
@@ -368,12 +367,11 @@ pub struct CheckedSkill {
     pub skill: Skill,
     /// The requirement that this system does not meet; `None` if it meets all.
     pub ineligible: Option<String>,
-    /// Full names of the tools of other skills that it needs.
+    /// Full names of the other skills' tools that this skill needs.
     pub needs: BTreeSet<String>,
 }
 
-/// Checks one skill as [`build`] does, except for conditions that depend on the environment:
-/// other skills, trust and the system.
+/// Checks one skill like [`build`] does, except for conditions that depend on the environment: other skills, trust and the system.
 ///
 /// # Errors
 /// The problem that excludes the skill from every snapshot.
@@ -386,7 +384,7 @@ pub fn check_skill(root: Root, candidate: &Candidate, rules: &SnapshotRules<'_>)
         skill.manifest.requires_tools.iter().cloned().chain(skill.command_tool()).collect();
     let own: BTreeSet<String> = skill.tools.iter().map(|tool| skill.name.tool(&tool.name)).collect();
     needs.retain(|tool| !own.contains(tool) && !rules.internal_tools.contains(&tool.as_str()));
-    // Only this skill could have a tool with this prefix, and it does not.
+    // Only this skill could have a tool with this prefix, but it has no such tool.
     let prefix = format!("{}__", skill.name);
     match needs.iter().find(|tool| tool.starts_with(&prefix)) {
         Some(tool) if skill.command_tool().as_ref() == Some(tool) => Err(no_command_tool(tool)),
@@ -395,12 +393,12 @@ pub fn check_skill(root: Root, candidate: &Candidate, rules: &SnapshotRules<'_>)
     }
 }
 
-/// The problem of a skill of an extra root whose name the skill of `root` has.
+/// Creates the problem of an extra root's skill if the skill of `root` has the same name.
 fn name_shadowed(root: Root, name: &Name) -> Problem {
     Problem::new(Code::NameShadowed, format!("The {root} skill '{name}' already has this name."))
 }
 
-/// The problem of a package's skill whose name `owner` has.
+/// Creates the problem of a package's skill if `owner` has the same name.
 fn package_shadowed(candidate: &Candidate, owner: &str) -> Problem {
     let (name, package) = (&candidate.name, candidate.root_path.as_deref().unwrap_or_default());
     let message = format!(

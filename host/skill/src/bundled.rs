@@ -27,14 +27,14 @@ impl BundledSkill {
         Self { name, bytes, digest: None }
     }
 
-    /// Like [`BundledSkill::new`], with the SHA-256 of the bytes computed at build time. Hashing several megabytes
-    /// would be a third of the start-up time of a process.
+    /// Like [`BundledSkill::new`], with the SHA-256 of the bytes computed at build time. Hashing several megabytes would take a
+    /// third of a process's startup time.
     pub const fn with_digest(name: &'static str, bytes: &'static [u8], digest: [u8; 32]) -> Self {
         Self { name, bytes, digest: Some(Digest::from_bytes(digest)) }
     }
 }
 
-/// Parses the skills of the binary. The result never changes while the process runs, so callers keep it.
+/// Parses the skills in the binary. The result never changes while the process runs, so callers keep it.
 pub fn bundled(skills: &[BundledSkill]) -> Vec<FoundSkill> {
     let found =
         |skill: &BundledSkill| FoundSkill { label: skill.name.to_owned(), root: Root::Bundled, candidate: read(skill) };

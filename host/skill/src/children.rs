@@ -1,4 +1,4 @@
-//! The children of a root that may be skills, by their directory entries alone. `discover.rs` lists them.
+//! Lists the children of a root that may be skills, judging by their directory entries alone. Called by `discover.rs`.
 
 use std::{collections::BTreeMap, ffi::OsString, io};
 
@@ -13,8 +13,8 @@ pub(crate) enum ChildKind {
     Other,
 }
 
-/// Returns the children of a root that may be skills: the first `most` by name, and one more if there are more. It
-/// iterates over all entries but keeps only these, which makes the result independent of the order of the file system.
+/// Returns the children of a root that may be skills: the first `most` by name, and one more if there are more. It iterates over
+/// all entries but keeps only these, which makes the result independent of the file system's order.
 pub(crate) fn children(folder: &Dir, most: usize) -> io::Result<BTreeMap<OsString, ChildKind>> {
     let mut names = BTreeMap::new();
     for entry in folder.entries()? {
@@ -33,7 +33,7 @@ pub(crate) fn children(folder: &Dir, most: usize) -> io::Result<BTreeMap<OsStrin
     Ok(names)
 }
 
-/// Returns the last part of the path of a child.
+/// Returns the last segment of a child's path.
 pub(crate) fn own_name(child: &str) -> &str {
     child.rsplit('/').next().unwrap_or(child)
 }

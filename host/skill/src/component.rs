@@ -11,11 +11,10 @@ use patchbay_policy::Root;
 
 use crate::{Problem, Stat, files};
 
-/// A component: the digest and the location of its bytes. File contents are not kept in memory, which
-/// allows thousands of components.
+/// A component: its digest and the location of its bytes. File contents are not kept in memory, to allow thousands of components.
 ///
 /// The digest may come from the [`FileCache`](crate::FileCache), and the file may change at any time. Therefore
-/// [`Component::bytes`] hashes the bytes it reads and never returns bytes of another digest.
+/// [`Component::bytes`] hashes the bytes it reads and never returns bytes with another digest.
 #[derive(Clone, Debug)]
 pub struct Component {
     digest: Digest,
@@ -29,8 +28,8 @@ enum ComponentSource {
     File(ComponentFile),
 }
 
-/// The bytes of a component or a SKILL.md are no longer available: the file was changed or removed, or cannot be read. A
-/// new discovery of the root returns the present state.
+/// The bytes of a component or a SKILL.md are no longer available: the file was changed or removed, or cannot be read. Discovering
+/// the root again returns the current state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("The skill changed while it was read. To read it again: /reload_skills")]
 pub struct Changed;
@@ -62,7 +61,7 @@ impl Component {
         self.size
     }
 
-    /// Returns the name of its file in the skill's folder; `None` for a skill in one file or in the binary.
+    /// Returns the name of its file in the skill's folder; `None` for a single-file skill or a skill in the binary.
     pub(crate) fn file_name(&self) -> Option<&str> {
         match &self.source {
             ComponentSource::File(file) if file.folder.is_some() => Some(&file.file),
@@ -70,10 +69,10 @@ impl Component {
         }
     }
 
-    /// Returns the bytes. Bytes of a file are read and compared with the digest at each call.
+    /// Returns the bytes. A file is read and compared with the digest on each call.
     ///
     /// # Errors
-    /// [`Changed`] if the file no longer contains bytes of this digest.
+    /// [`Changed`] if the file no longer contains bytes with this digest.
     pub fn bytes(&self) -> Result<Bytes, Changed> {
         match &self.source {
             ComponentSource::Memory(bytes) => Ok(bytes.clone()),
@@ -85,14 +84,14 @@ impl Component {
     }
 }
 
-/// Location of a component's file, or of a command's. The folders above it are opened again for each read, because a process may
-/// not keep a thousand folders open.
+/// Location of a component's or a command's file. The folders above it are opened again for each read, because a process cannot
+/// keep thousands of folders open.
 #[derive(Clone, Debug)]
 pub(crate) struct ComponentFile {
     pub(crate) root: Root,
     /// The path that was passed to [`discover`](crate::discover).
     pub(crate) path: Arc<Path>,
-    /// Name of the skill's folder; `None` for a skill in one file.
+    /// Name of the skill's folder; `None` for a single-file skill.
     pub(crate) folder: Option<String>,
     pub(crate) file: String,
 }
@@ -114,7 +113,7 @@ fn read(folder: &Dir, file: &str) -> io::Result<Option<Vec<u8>>> {
     files::read(folder, file, COMPONENT_BYTES)
 }
 
-/// Reads a whole component of at most [`COMPONENT_BYTES`], with its state just before it was read.
+/// Reads a whole component of at most [`COMPONENT_BYTES`], and the file's metadata from just before.
 pub(crate) fn read_component(folder: &Dir, file_name: &str) -> Result<(Vec<u8>, Option<Stat>), Problem> {
     let invalid = |message: String| Problem::new(Code::InvalidComponent, message);
     files::read_stat(folder, file_name, COMPONENT_BYTES)
@@ -122,7 +121,7 @@ pub(crate) fn read_component(folder: &Dir, file_name: &str) -> Result<(Vec<u8>, 
         .ok_or_else(|| invalid("The component was removed while it was read.".to_owned()))
 }
 
-/// Opens the folder of a root: `path` itself, or the folder of skills in the workspace `path`. Follows no link out of a
+/// Opens the folder of a root: `path` itself, or the skills folder in the workspace `path`. Does not follow links out of a
 /// workspace. `None` if the folder does not exist.
 pub(crate) fn open_root(root: Root, path: &Path) -> io::Result<Option<Dir>> {
     match root.workspace_folder() {
@@ -139,8 +138,8 @@ pub(crate) fn open_folder(root: Root, path: &Path, parent: &Dir, name: &str) -> 
     }
 }
 
-/// Returns the folder and the name of the file that the child `name` of a root leads to, if the child is a link out of the root. In a
-/// workspace no link leads out of it: `None`.
+/// If the child `name` of a root is a link out of the root, returns the folder and the name of the file that it leads to. Always
+/// `None` in a workspace, where links must not lead out.
 ///
 /// # Errors
 /// The link leads to nothing, or the folder cannot be opened.

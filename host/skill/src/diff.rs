@@ -37,8 +37,8 @@ impl Diff {
     }
 }
 
-/// Returns true if a skill changed. A snapshot of an older build is compared only by the data it contains: in format 1,
-/// digests do not cover all files; later builds stored no files at first.
+/// Returns true if a skill changed. A snapshot from an older build is compared only by the data that it contains: in format 1,
+/// digests do not cover all files, and somewhat later builds did not store files yet.
 fn differs(before: &Skill, now: &Skill) -> bool {
     if before.digest_of_files == now.digest_of_files && before.files.is_some() == now.files.is_some() {
         return before != now;

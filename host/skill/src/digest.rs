@@ -1,7 +1,7 @@
 //! The digest of a skill: a list of all its files with their digests, hashed.
 //!
-//! Created by `discover.rs` and `bundled.rs`. A grant is bound to this digest; the crate `policy` compares two lists to
-//! say which files changed.
+//! Created by `discover.rs` and `bundled.rs`. A grant is bound to this digest; [`changed_files`] compares two lists to report which
+//! files changed.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -9,8 +9,8 @@ use patchbay_core::{Digest, text};
 
 /// The files of a skill by path, each with the digest of its bytes. The digest of this list is the skill's digest.
 ///
-/// As text it has one line per file, sorted by path: `PATH NUL SHA256 LF`. PATH is relative to the skill's folder,
-/// SHA256 has 64 hexadecimal digits. A skill in one file has one line with the name of that file.
+/// As text, it has one line per file, sorted by path: `PATH NUL SHA256 LF`. PATH is relative to the skill's folder, and SHA256 has
+/// 64 hexadecimal digits. A single-file skill has one line with the name of that file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SkillFiles {
     lines: Arc<str>,
@@ -51,8 +51,8 @@ impl SkillFiles {
     }
 }
 
-/// Returns all files that differ between two texts of [`SkillFiles::as_text`]: `SKILL.md`, `notes.md (new)`. Paths are cleaned
-/// for display. Malformed lines are ignored.
+/// Returns all files that differ between two results of [`SkillFiles::as_text`], such as `SKILL.md` or `notes.md (new)`. Paths are
+/// cleaned for display. Malformed lines are ignored.
 pub fn changed_files(old: &str, new: &str) -> Vec<String> {
     let changed = differences(old, new);
     changed.into_iter().map(|(path, mark)| format!("{}{mark}", text::clean_line(path))).collect()

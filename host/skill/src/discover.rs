@@ -30,27 +30,27 @@ use crate::{
 pub struct Discovered {
     /// The children of the root, sorted by name: candidates, and the problems of the others.
     pub found: Vec<FoundSkill>,
-    /// The files that were not in the cache and had to be read. The caller adds those that are settled
-    /// ([`Stat::is_settled`]) to the cache.
+    /// The files that were not in the cache and had to be read. The caller adds the settled ones ([`Stat::is_settled`]) to the
+    /// cache.
     pub read: Vec<FileRecord>,
 }
 
-/// Finds the skills among the immediate children of a root: `NAME/` with a SKILL.md and at most one component, or
-/// `NAME.wasm` with an embedded SKILL.md. Hidden children and other files are ignored. A root that does not exist is
-/// empty. A file that `cache` has in its present state is not read.
+/// Finds the skills among the immediate children of a root: `NAME/` with a SKILL.md and at most one component, or `NAME.wasm` with
+/// an embedded SKILL.md. Hidden children and other files are ignored. A root that does not exist is empty. A file is not read if
+/// `cache` has its current state.
 ///
-/// `path` is the folder of skills, or the workspace. Nothing outside a workspace is read; other roots may contain links to
-/// folders and components elsewhere.
+/// `path` is the skills folder, or the workspace. Nothing outside a workspace is read; other roots may contain links to folders and
+/// components elsewhere.
 ///
 /// The children are counted against `allowed` in the order of their names. The first child over a limit becomes the
 /// diagnostic `root_limit`; this child and all later ones are left out. Their files are not read, but the folders of some
 /// may have been listed, because several threads list folders ahead.
 ///
-/// A folder counts once: of several links to one folder, and the folder itself, the first name with a valid skill is
-/// returned. Of a later one only the SKILL.md is read.
+/// A folder counts once: if it is found under several names, through links, only the first name with a valid skill is returned. For
+/// later names, only the SKILL.md is read.
 ///
 /// # Errors
-/// The root exists and cannot be read. Problems of single children are in [`Discovered::found`].
+/// The root exists but cannot be read. Problems of single children are in [`Discovered::found`].
 pub fn discover(root: Root, path: &Path, cache: &dyn FileCache, allowed: &RootAllowance) -> io::Result<Discovered> {
     let Some(folder) = component::open_root(root, path)? else { return Ok(Discovered::default()) };
     let most = usize::try_from(allowed.skills).unwrap_or(usize::MAX);
@@ -73,7 +73,7 @@ pub(crate) struct Scanned {
     pub(crate) read: Vec<FileRecord>,
 }
 
-/// Reads the `children` of the opened `folder` at `path`. A child may be a path, whose last part is its name.
+/// Reads the `children` of the opened `folder` at `path`. A child can be a path; its name is the last segment.
 pub(crate) fn scan(
     root: Root,
     path: &Path,
@@ -113,8 +113,8 @@ pub(crate) fn scan(
     Scanned { found, over, read: scan.read }
 }
 
-/// Reads one skill at any `path` as [`discover`] reads a child of the user's root: a folder `NAME/`, or a file, which
-/// need not end in `.wasm`; one that ends in `.md` is a command of Claude Code's form. `path` must have a name and a parent.
+/// Reads one skill at any `path`, like [`discover`] reads a child of the user's root: a folder `NAME/`, or a file, which need not
+/// end in `.wasm`; a file that ends in `.md` is a command in Claude Code's format. `path` must have a name and a parent.
 ///
 /// # Errors
 /// The parent folder cannot be read.
@@ -137,7 +137,7 @@ pub fn discover_one(path: &Path) -> io::Result<FoundSkill> {
         budget: RootBudget::new(root, RootAllowance::default()),
         folders: BTreeMap::new(),
     };
-    // A folder is left out only after an earlier one.
+    // `skill_folder` returns `None` only for a repeated folder, which cannot happen here.
     let none = || Problem::new(Code::MissingSkillMd, "SKILL.md is missing.");
     let candidate = named.and_then(|name| match is_folder {
         true => scan.skill_folder(name, None)?.ok_or_else(none),
@@ -150,7 +150,7 @@ pub fn discover_one(path: &Path) -> io::Result<FoundSkill> {
 /// The state of one [`discover`] call.
 struct RootScan<'a> {
     root: Root,
-    /// The path that was passed to [`discover`]: the user's folder of skills, or the workspace.
+    /// The path that was passed to [`discover`]: the user's skills folder, or the workspace.
     path: Arc<Path>,
     folder: &'a Dir,
     /// All children, sorted by name; empty for a single skill.
@@ -160,17 +160,17 @@ struct RootScan<'a> {
     read: Vec<FileRecord>,
     /// The remaining limits of the root.
     budget: RootBudget,
-    /// The folders of the candidates so far by device and inode, each with the name of the first
-    /// candidate that may become a skill.
+    /// The folders of the candidates so far, by device and inode. The value is the name of the first candidate that may become a
+    /// skill.
     folders: BTreeMap<(u64, u64), Name>,
 }
 
-/// Where the file of a skill in one file is.
+/// The location of a single-file skill.
 #[derive(Default)]
 struct SkillFileLocation {
-    /// `None` if it is not known.
+    /// The file's metadata; `None` if it is not known.
     metadata: Option<Metadata>,
-    /// The folder and the name of its target, if it is a link out of the root.
+    /// The folder and name of the link's target, if the file is a link out of the root.
     linked: Option<(Dir, String)>,
 }
 
@@ -195,8 +195,8 @@ struct ListedFiles {
 }
 
 impl RootScan<'_> {
-    /// Reads a child of the root. Returns its name as a skill and the candidate; `None` if the child cannot be a skill, or
-    /// an earlier candidate has its folder. `listed` is the child's folder if it was listed ahead.
+    /// Reads a child of the root. Returns its name as a skill and the candidate; `None` if the child cannot be a skill, or if an
+    /// earlier candidate already has its folder. `listed` is the child's folder if it was listed ahead.
     fn child<'n>(
         &mut self,
         file_name: &'n str,
@@ -272,8 +272,8 @@ impl RootScan<'_> {
         self.candidate(name, scanned, listed, Some(component))
     }
 
-    /// Reads the skill in the folder `NAME/`, which is listed unless it was before. Returns `None` if an
-    /// earlier candidate has this folder.
+    /// Reads the skill in the folder `NAME/`. `listed` is the folder if it was listed ahead. Returns `None` if an earlier candidate
+    /// already has this folder.
     fn skill_folder(&mut self, folder_name: &str, listed: Option<ListedFolder>) -> Result<Option<Candidate>, Problem> {
         let name = parse_name(own_name(folder_name))?;
         let unreadable = |error: io::Error| Problem::unreadable("The folder", &error);
@@ -286,7 +286,7 @@ impl RootScan<'_> {
         .map_err(unreadable)?;
         let folder_id = folder.dir_metadata().ok().and_then(|metadata| files::identity(&metadata));
         if self.is_repeated(&name, folder_id) {
-            // Its name must still be the one in SKILL.md.
+            // Even then, the child's name must match the name in SKILL.md.
             let scanned = self.skill_md(&name, folder_name, &folder, followed(&folder, SKILL_MD))?;
             let manifest = scanned.cached.skill_md.as_ref().map(|skill_md| &skill_md.manifest);
             return manifest.map_or(Ok(None), |manifest| manifest.as_ref().map(|_| None).map_err(Problem::clone));
@@ -351,14 +351,14 @@ impl RootScan<'_> {
         Ok(Some(candidate))
     }
 
-    /// Returns true if an earlier candidate has the folder of the child `name`. `build` would then leave the child out.
-    /// A name that is claimed twice does not become a skill, so it neither replaces another name nor is replaced.
+    /// Returns true if an earlier candidate already has the folder of the child `name`, in which case `build` would leave the child
+    /// out. A name that is claimed twice does not become a skill, so it is not compared.
     fn is_repeated(&self, name: &Name, folder_id: Option<(u64, u64)>) -> bool {
         let first = folder_id.and_then(|folder_id| self.folders.get(&folder_id));
         first.is_some_and(|first| [first, name].iter().all(|name| !is_claimed_twice(self.children, name)))
     }
 
-    /// Reads the SKILL.md of a skill's folder at `place`, which has this `metadata`.
+    /// Reads the SKILL.md in a skill's folder at `place`. `metadata` describes the file.
     fn skill_md(
         &mut self,
         name: &Name,
@@ -374,7 +374,7 @@ impl RootScan<'_> {
             return Ok(ScannedFile { cached, size, instructions: None });
         }
         if let Some(metadata) = metadata.filter(|metadata| metadata.len() <= SKILL_MD_BYTES) {
-            // Only check the limit before reading; `candidate` counts the bytes.
+            // This only checks the limit before reading; `candidate` counts the bytes.
             let mut budget = self.budget;
             budget.count_skill_md(metadata.len())?;
         }
@@ -386,7 +386,7 @@ impl RootScan<'_> {
         Ok(ScannedFile { cached: fresh.cached, size: bytes.len() as u64, instructions: fresh.instructions })
     }
 
-    /// Returns the component `file_name` of a skill's folder, with its digest from the cache if it is unchanged.
+    /// Returns the component `file_name` in a skill's folder. Its digest comes from the cache if the file is unchanged.
     fn component(&mut self, place: &str, folder: &Dir, file_name: &str) -> Result<Component, Problem> {
         let file = format!("{place}/{file_name}");
         let location = ComponentFile {
@@ -439,7 +439,7 @@ impl RootScan<'_> {
         Ok(())
     }
 
-    /// Creates the candidate if its SKILL.md is valid and within the limit of the root.
+    /// Creates the candidate if its SKILL.md is valid and does not exceed the limit of the root.
     fn candidate(
         &mut self,
         name: Name,
@@ -458,7 +458,7 @@ impl RootScan<'_> {
         Ok(Candidate { name, manifest, files, totals, component, instructions, notes, root_path, source, folder_id })
     }
 
-    /// Returns the cached content of a regular file in this state, and its size.
+    /// Returns the cached content of a regular file with this metadata, and its size.
     fn cached(&self, file: &str, metadata: Option<&Metadata>) -> Option<(CachedFile, u64)> {
         let metadata = metadata.filter(|metadata| metadata.is_file())?;
         Some((self.cache.get(file, &Stat::new(metadata)?)?, metadata.len()))
@@ -475,12 +475,12 @@ pub(crate) const SKILL_MD: &str = "SKILL.md";
 
 /// Returns the metadata of a child. Follows links within the folder; `None` for a link that leads out of it.
 fn followed(folder: &Dir, name: &str) -> Option<Metadata> {
-    // Most children are not links; for them this is one system call instead of three.
+    // For most children, which are not links, this is one system call instead of three.
     let metadata = folder.symlink_metadata(name).ok()?;
     if metadata.is_symlink() { folder.metadata(name).ok() } else { Some(metadata) }
 }
 
-/// Returns true if a child whose metadata could not be followed is a link.
+/// Returns true if a child is a link. Called when [`followed`] found nothing, so the link leads out of the folder or to nothing.
 fn leads_away(folder: &Dir, name: &str) -> bool {
     folder.symlink_metadata(name).is_ok_and(|metadata| metadata.is_symlink())
 }

@@ -1,11 +1,11 @@
-//! Eligibility: the requirements of a skill on the operating system, environment and programs.
+//! Eligibility: a skill's requirements for the operating system, environment and programs.
 //!
 //! Parsed in `manifest.rs`, checked in `build.rs` against a [`Platform`], which the crate `session` implements.
 
 use patchbay_core::text;
 use serde::{Deserialize, Serialize};
 
-/// The requirements of a skill. A skill whose requirements are not met is left out of the snapshot as `ineligible`.
+/// The requirements of a skill. If they are not met, the skill is left out of the snapshot as `ineligible`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Eligibility {

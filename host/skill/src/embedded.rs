@@ -1,4 +1,4 @@
-//! Finds the SKILL.md and the other files in a component: a skill in one file.
+//! Finds the SKILL.md and the other files in the component of a single-file skill.
 //!
 //! Called by `reading.rs` and `file_set.rs` for `NAME.wasm`, and by the crate `plugin`, which writes the sections.
 
@@ -7,13 +7,13 @@ use wasmparser::{BinaryReaderError, Chunk, Parser, Payload};
 
 use crate::{Problem, archive::FILES_SECTION};
 
-/// The largest SKILL.md in bytes, as a file or embedded. It is limited because it is added to a conversation.
+/// Size limit of a SKILL.md, as a file or embedded, in bytes. It is limited because it is added to a conversation.
 pub const SKILL_MD_BYTES: u64 = 256 << 10;
 
 /// Name of the custom section that contains the SKILL.md.
 pub const SECTION: &str = "patchbay:skill.md";
 
-/// The sections of a component that make it a skill in one file.
+/// The sections that make a component a single-file skill.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Embedded<'a> {
     pub(crate) skill_md: Option<&'a str>,
@@ -47,7 +47,7 @@ pub(crate) fn embedded(bytes: &[u8]) -> Result<Embedded<'_>, Problem> {
         };
         at += consumed;
         match payload {
-            // The host reads no sections of nested modules and components; the compiler checks them.
+            // The host does not read the sections of nested modules and components; the compiler checks them.
             Payload::ModuleSection { unchecked_range: range, .. }
             | Payload::ComponentSection { unchecked_range: range, .. } => {
                 at = range.end;
@@ -108,7 +108,7 @@ mod tests {
     fn section_has_the_size_limit_of_a_file() {
         let section = |size: usize| {
             let text = vec![b'x'; size];
-            // Three bytes of LEB128 each; the length of the name is one byte.
+            // The LEB128 length has three bytes; the length of the name has one.
             let length = (1 + SECTION.len() + size) as u32;
             let leb = [length as u8 | 0x80, (length >> 7) as u8 | 0x80, (length >> 14) as u8];
             [COMPONENT, &[0], &leb, &[17], SECTION.as_bytes(), &text].concat()

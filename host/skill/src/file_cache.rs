@@ -1,16 +1,15 @@
-//! The file cache: file contents by their [`Stat`]. It saves discovery from reading unchanged files again.
+//! The file cache: file contents by [`Stat`]. It saves discovery from reading unchanged files again.
 //!
 //! [`discover`](crate::discover) looks files up through [`FileCache`]; the crate `session` implements it on top of the
 //! store and adds the [`FileRecord`]s of each discovery.
 //!
-//! Equal stats mean an unchanged file, with git's rule for racy files: a file is cached only if it had been
-//! unchanged for a while when it was read ([`Stat::is_settled`]). Every later change then gets another change
-//! time. A program that can write the file can set its modification time, but not its change time; a file put
-//! in its place has another inode.
+//! Equal stats mean an unchanged file, with git's rule for racy files: a file is cached only if it had been unchanged for a while
+//! when it was read ([`Stat::is_settled`]). Every later change then gets another change time. A program that can write the file can
+//! set its modification time, but not its change time; a file that replaces it has another inode.
 //!
-//! If a file changes and its stat does not, the cache describes the *older* bytes. This is safe: grants depend on the
-//! cached digest, and [`Component::bytes`](crate::Component::bytes) returns bytes of that digest or fails. New bytes
-//! never run under an old digest.
+//! If a file changes and its stat does not, the cache describes the *older* bytes. This is safe: grants depend on the cached
+//! digest, and [`Component::bytes`](crate::Component::bytes) returns bytes with that digest or fails. New bytes never run under an
+//! old digest.
 
 use std::{fmt, io, path::Path, str::FromStr, sync::Arc};
 
@@ -20,11 +19,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::{FileTotals, Manifest, Problem};
 
-/// The coarsest time stamps of a file system in use, in nanoseconds: two seconds, on FAT.
+/// The coarsest time stamp resolution of common file systems, in nanoseconds: two seconds, on FAT.
 const GRANULE: i64 = 2_000_000_000;
 
-/// File identity and time stamps from `stat(2)`. Equal values of a settled file mean an unchanged file. `Display` and
-/// `FromStr` convert it to and from a text without blanks, for the store.
+/// File identity and time stamps from `stat(2)`. If a settled file still has an equal value, it is unchanged. `Display` and
+/// `FromStr` convert it to and from a string without spaces, for the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Stat {
     device: u64,
@@ -58,7 +57,7 @@ impl Stat {
         })
     }
 
-    /// Without a change time that programs cannot set, files are not cached.
+    /// This system has no change time that programs cannot set, so files are not cached.
     #[cfg(not(unix))]
     pub(crate) fn new(_: &Metadata) -> Option<Self> {
         None
@@ -78,7 +77,7 @@ impl fmt::Display for Stat {
     }
 }
 
-/// A text that is not the `Display` form of a [`Stat`].
+/// A string that is not the `Display` form of a [`Stat`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid stat; expected DEVICE:INODE:SIZE:MODIFIED:CHANGED")]
 pub struct StatError;
@@ -107,7 +106,7 @@ impl FromStr for Stat {
 pub struct CachedFile {
     /// Digest of the file's bytes.
     pub digest: Digest,
-    /// The parsed SKILL.md, if the file is one or is a component with one embedded. `None` for any other file.
+    /// The parsed SKILL.md, if the file is a SKILL.md or a component with an embedded one. `None` for any other file.
     pub skill_md: Option<Arc<SkillMd>>,
 }
 
@@ -116,13 +115,13 @@ pub struct CachedFile {
 pub struct SkillMd {
     /// Bytes of the text, which count against `limits.root.skill_md_bytes`.
     pub bytes: u64,
-    /// The manifest, or the problem with it. Invalid files are cached too, and not read again.
+    /// The manifest, or the problem with it. Invalid files are cached, too, to avoid reading them again.
     #[serde(with = "shared")]
     pub manifest: Result<Arc<Manifest>, Problem>,
-    /// Problems that do not exclude the skill: one `frontmatter_mended` for each mended line, and `skill_files_limited` for
+    /// Problems that do not exclude the skill: one `frontmatter_mended` for each repaired line, and `skill_files_limited` for
     /// embedded files over a limit.
     pub notes: Vec<Problem>,
-    /// The count of the files that are embedded beside the SKILL.md; `None` for a SKILL.md in a folder.
+    /// The totals of the files that are embedded beside the SKILL.md; `None` for a SKILL.md in a folder.
     pub embedded: Option<FileTotals>,
 }
 
@@ -147,8 +146,8 @@ mod shared {
 
 /// Cached contents of the files of one root.
 pub trait FileCache {
-    /// Returns the content of `file` in the state `stat`, or `None` if the file must be read. `file` is the path below
-    /// the root, with `/` between its parts.
+    /// Returns the content of `file` in the state `stat`, or `None` if the file must be read. `file` is a path below the root, with
+    /// `/` as the separator.
     fn get(&self, file: &str, stat: &Stat) -> Option<CachedFile>;
 }
 
@@ -165,7 +164,7 @@ impl FileCache for NoCache {
 /// A file that was read. The caller adds it to the cache if `stat` is settled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileRecord {
-    /// Path below the root, with `/` between its parts.
+    /// Path below the root, with `/` as the separator.
     pub file: String,
     /// State of the file just before it was read.
     pub stat: Stat,

@@ -1,8 +1,8 @@
-//! The files of one skill with their contents, and the form in which the store has them.
+//! The files of one skill with their contents, and the format in which they are stored.
 //!
-//! The store has the files of a skill in a folder as one *pack*: a line of JSON that lists them, then their contents. The
-//! files of a skill in one file are in its component. `discover.rs` names the place, the crate `session` stores packs, and
-//! the crate `tools` reads files for models and components.
+//! If a skill is a folder, its files are stored as one *pack*: a line of JSON that lists them, then their contents. The files of a
+//! single-file skill are in its component. `discover.rs` records which of these applies, the crate `session` stores packs, and the
+//! crate `tools` reads files for models and components.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -17,14 +17,14 @@ use crate::{Problem, archive, discover::SKILL_MD, embedded};
 pub struct FileTotals {
     /// Number of files, except SKILL.md and the component.
     pub count: u32,
-    /// Size of these files together, in bytes.
+    /// Total size of these files, in bytes.
     pub bytes: u64,
     /// Where the contents are stored.
     pub place: FileStorage,
 }
 
 impl FileTotals {
-    /// No files except SKILL.md.
+    /// Returns the totals of a skill that only has a SKILL.md and perhaps a component.
     pub(crate) fn none(place: FileStorage) -> Self {
         Self { count: 0, bytes: 0, place }
     }
@@ -37,11 +37,11 @@ impl FileTotals {
     }
 }
 
-/// Where the store has the contents of a skill's files.
+/// Where the contents of a skill's files are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileStorage {
-    /// In a pack by the skill's digest.
+    /// In a pack, which is found by the skill's digest.
     Pack,
     /// The contents are embedded in the component.
     Component,
@@ -64,7 +64,7 @@ pub struct SkillFile {
     pub contents: Bytes,
 }
 
-/// A stored pack that does not have the contents that it lists.
+/// A stored pack does not contain the files that it lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the stored files of a skill are damaged")]
 pub struct PackDamaged;
@@ -91,7 +91,7 @@ impl FileSet {
             digest: file.digest,
         };
         let entries: Vec<_> = self.files.iter().map(entry).collect();
-        // Cannot fail: texts and numbers.
+        // Serializing strings and numbers cannot fail.
         let mut pack = serde_json::to_vec(&entries).unwrap_or_default();
         pack.reserve(1 + self.bytes());
         pack.push(b'\n');
@@ -107,7 +107,7 @@ impl FileSet {
     /// Every failure is reported as [`PackDamaged`].
     pub fn from_pack(pack: impl Into<Bytes>) -> Result<Self, PackDamaged> {
         let pack: Bytes = pack.into();
-        // JSON has no newline in a text.
+        // JSON escapes newlines in strings, so the first newline ends the list.
         let end = pack.iter().position(|byte| *byte == b'\n').ok_or(PackDamaged)?;
         let entries: Vec<PackEntry> = serde_json::from_slice(&pack[..end]).map_err(|_| PackDamaged)?;
         let (mut set, mut at) = (Self::default(), end + 1);
@@ -127,7 +127,7 @@ impl FileSet {
     /// Returns the files in a skill's component: its SKILL.md and its archive.
     ///
     /// # Errors
-    /// The problem that also keeps the component from being loaded.
+    /// The same problem that keeps the component from being loaded.
     pub fn from_component(component: &[u8]) -> Result<Self, Problem> {
         let embedded = embedded::embedded(component)?;
         let mut set = Self::default();
@@ -169,7 +169,7 @@ impl FileSet {
         (lines, more)
     }
 
-    /// Returns the bytes of all contents.
+    /// Returns the size of all contents, in bytes.
     pub fn bytes(&self) -> usize {
         self.files.values().map(|file| file.contents.len()).sum()
     }

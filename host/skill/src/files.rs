@@ -1,5 +1,5 @@
-//! Reads small files from folders that are not trusted: only regular files, at most a given size, and never through a
-//! link that leads out of the folder, into a `.git` folder, or to a hidden file.
+//! Reads small files from untrusted folders: only regular files up to a given size, and never through a link that leads out of the
+//! folder, into a `.git` folder, or to a hidden file.
 //!
 //! Used by discovery in this crate, by personas in the crate `session`, and by the crates `plugin` and `provider` for
 //! components and adapters.
@@ -25,7 +25,7 @@ pub type Folder = Dir;
 /// Opens a folder. `None` if it does not exist.
 ///
 /// # Errors
-/// The folder exists and cannot be opened.
+/// The folder exists but cannot be opened.
 pub fn open_folder(path: &Path) -> io::Result<Option<Dir>> {
     match Dir::open_ambient_dir(path, ambient_authority()) {
         Ok(folder) => Ok(Some(folder)),
@@ -34,11 +34,11 @@ pub fn open_folder(path: &Path) -> io::Result<Option<Dir>> {
     }
 }
 
-/// Opens the folder `below` of the workspace at `path`, by the same rules as for paths from plugins: no link may lead
-/// out of the workspace or into a `.git` folder. `None` if the folder does not exist.
+/// Opens the folder `below` in the workspace at `path`, by the same rules as for paths from plugins: no link may lead out of the
+/// workspace or into a `.git` folder. `None` if the folder does not exist.
 ///
 /// # Errors
-/// The folder exists and cannot be opened, or the path breaks one of these rules.
+/// The folder exists but cannot be opened, or the path breaks one of these rules.
 pub fn open_below(path: &Path, below: &str) -> io::Result<Option<Dir>> {
     let workspace = match Workspace::open(path) {
         Ok(workspace) => workspace,
@@ -71,8 +71,8 @@ pub(crate) struct HashedFile {
     pub(crate) stat: Option<Stat>,
 }
 
-/// Hashes a file in `folder` of at most `max` bytes. `None` if it does not exist. The file is read in pieces, so its size
-/// does not matter for memory.
+/// Hashes a file in `folder` of at most `max` bytes. `None` if it does not exist. The file is read in pieces and not kept in
+/// memory.
 pub(crate) fn hash(folder: &Dir, name: &str, max: u64) -> io::Result<Option<HashedFile>> {
     let Some((file, metadata)) = open(folder, name, max)? else { return Ok(None) };
     let mut file = file.take(max + 1);
@@ -95,7 +95,7 @@ pub(crate) fn read_stat(folder: &Dir, name: &str, max: u64) -> io::Result<Option
     Ok(Some((bytes, Stat::new(&metadata))))
 }
 
-/// Opens a regular file of at most `max` bytes. Returns it with its metadata at that moment.
+/// Opens a regular file of at most `max` bytes, and returns it with its current metadata.
 fn open(folder: &Dir, name: &str, max: u64) -> io::Result<Option<(impl io::Read, Metadata)>> {
     let opened = match (open_file_below(folder, name), names::alternative(name)) {
         (Err(FileError::NotFound { .. }), Some(alternative)) => open_file_below(folder, &alternative),
@@ -129,7 +129,8 @@ fn too_large(max: u64) -> io::Error {
     io::Error::new(io::ErrorKind::FileTooLarge, format!("over {max} bytes"))
 }
 
-/// Converts a guard error. System errors keep their kind; the guard's refusals become [`io::ErrorKind::InvalidInput`].
+/// Converts an error of the crate `workspace`. System errors keep their kind; other refusals become
+/// [`io::ErrorKind::InvalidInput`].
 fn io_error(error: FileError) -> io::Error {
     let invalid = |message: String| io::Error::new(io::ErrorKind::InvalidInput, message);
     match error {

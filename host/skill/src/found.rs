@@ -24,20 +24,20 @@ pub struct FoundSkill {
 }
 
 impl FoundSkill {
-    /// The child with which a limit of its root is exceeded. `child` is its name, or a path that ends in its name.
+    /// Returns the diagnostic for the child that exceeds a limit of its root. `child` is its name, or a path that ends in its name.
     pub(crate) fn over_limit(root: Root, child: &str, problem: Problem) -> Self {
         let name = own_name(child);
         let label = text::excerpt(name.strip_suffix(".wasm").unwrap_or(name), 80);
         Self { label, root, candidate: Err(problem) }
     }
 
-    /// The first child beyond the number of skills that its root may have.
+    /// Returns the diagnostic for the first child beyond the root's limit on skills.
     pub(crate) fn over_skills(root: Root, allowed: &RootAllowance, child: &str) -> Self {
         Self::over_limit(root, child, RootBudget::new(root, *allowed).too_many_skills())
     }
 }
 
-/// A skill whose SKILL.md is valid. Whether it becomes part of the snapshot is decided by [`build`](crate::build).
+/// A skill with a valid SKILL.md. [`build`](crate::build) decides whether it becomes part of the snapshot.
 #[derive(Clone, Debug)]
 pub struct Candidate {
     /// The skill's name, equal to the name of its folder or file.
@@ -46,18 +46,18 @@ pub struct Candidate {
     pub manifest: Arc<Manifest>,
     /// The skill's files with their digests. The digest of this list is the digest of the skill.
     pub files: SkillFiles,
-    /// The count of the files, and where the store has them.
+    /// The number and size of the other files, and where they are stored.
     pub totals: FileTotals,
     /// The component; `None` for a skill without tools of its own.
     pub component: Option<Component>,
-    /// The instructions; `None` if the SKILL.md came from the file cache, in which case the store has the text.
+    /// The instructions; `None` if the SKILL.md came from the file cache, in which case the text is in the store.
     pub instructions: Option<Arc<str>>,
     /// Problems that do not exclude the skill, such as repaired lines.
     pub notes: Vec<Problem>,
-    /// The canonical path of the root, for a skill of [`Root::Extra`]; the package's name, for one of [`Root::Package`].
+    /// For a skill in [`Root::Extra`], the canonical path of the root; for a skill in [`Root::Package`], the package's name.
     pub root_path: Option<Arc<str>>,
     pub(crate) source: FileSource,
-    /// Device and inode of the skill's folder; a folder counts once.
+    /// Device and inode of the skill's folder. A folder that is found twice counts once.
     pub(crate) folder_id: Option<(u64, u64)>,
 }
 
@@ -84,11 +84,11 @@ impl Problem {
         Self { code, message: message.into() }
     }
 
-    /// The problem of a file or folder `what` that cannot be read.
+    /// Creates the problem of a file or folder that cannot be read. `what` describes it.
     pub(crate) fn unreadable(what: &str, error: &io::Error) -> Self {
         let message = match error.kind() {
             io::ErrorKind::FileTooLarge | io::ErrorKind::InvalidInput => format!("{what}: {error}."),
-            // The kind of the error only: its full message may contain a path.
+            // Only the kind of the error is shown, because its full message may contain a path.
             kind => format!("{what} cannot be read: {kind}."),
         };
         Self::new(Code::MissingSkillMd, message)
@@ -101,7 +101,7 @@ impl From<Changed> for Problem {
     }
 }
 
-/// Refuses both `NAME/` and `NAME.wasm` if a root has both, because it is not clear which one is meant.
+/// If a root has both `NAME/` and `NAME.wasm`, refuses both, because it is not clear which is meant.
 pub(crate) fn mark_duplicates(found: &mut [FoundSkill]) {
     let mut claims = BTreeMap::<String, usize>::new();
     for one in &*found {

@@ -6,8 +6,8 @@
 //!
 //! From a folder to a snapshot:
 //!
-//! 1. [`discover`] reads the candidates of one root. It follows no link out of a workspace.
-//!    [`discover_packages`] reads the packages that a [`PackagesLock`] names.
+//! 1. [`discover`] reads the candidates of one root. It does not follow links out of a workspace. [`discover_packages`] reads the
+//!    packages that a [`PackagesLock`] names.
 //!    - [`Manifest`]: a parsed SKILL.md.
 //!    - [`SkillFiles`]: the list of a skill's files; the skill's digest covers all of them.
 //!    - [`FileSet`]: the files with their contents, as they are stored with a snapshot.
@@ -15,11 +15,11 @@
 //!    - [`Component`]: a component by its digest. Its bytes are read, and checked, only when they are needed.
 //! 2. [`build`] applies precedence, trust, eligibility, aliases and required tools. Each skill that it leaves out
 //!    becomes a [`Diagnostic`].
-//! 3. [`Snapshot`]: skills and diagnostics, a digest over both, and a version. [`Diff`] compares two snapshots,
-//!    [`SearchIndex`] finds entries by words, [`ShownRank`] is the order in which models are shown skills.
+//! 3. [`Snapshot`]: skills and diagnostics, a digest over both, and a version. [`Diff`] compares two snapshots, [`SearchIndex`]
+//!    finds entries by words, and [`ShownRank`] is the order in which skills are shown to models.
 //!
-//! Packages from elsewhere are read here as well, because their bytes come from strangers: [`verify_signature`],
-//! [`unpack_tarball`], [`RegistryManifest`]. The crate `plugin` downloads them.
+//! Untrusted packages are also read here, by [`verify_signature`], [`unpack_tarball`] and [`RegistryManifest`]. The crate `plugin`
+//! downloads them.
 //!
 //! ```
 //! use std::sync::Arc;

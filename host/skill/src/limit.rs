@@ -1,6 +1,6 @@
-//! The limits that all skills of one root share (`[limits.root]`): counting, and the diagnostic `root_limit`.
+//! The limits that all skills of one root share (`[limits.root]`). Counts against them, and creates the diagnostic `root_limit`.
 //!
-//! `discover.rs` counts files and bytes, `build.rs` counts tools; the crate `tools` reports the limit on compile time.
+//! `discover.rs` counts files and bytes, `build.rs` counts tools; the crate `tools` enforces the limit on compile time.
 
 use patchbay_core::{Code, RootAllowance};
 use patchbay_policy::Root;
@@ -18,7 +18,7 @@ pub(crate) struct RootBudget {
     entries: u64,
 }
 
-/// The entries of folders that may be read for each allowed file.
+/// The number of directory entries that may be read for each allowed file.
 const ENTRIES_PER_FILE: u64 = 10;
 
 impl RootBudget {
@@ -40,7 +40,7 @@ impl RootBudget {
         subtract(&mut self.left.file_bytes, bytes, over)
     }
 
-    /// Counts the entries of a skill's folders that were read.
+    /// Counts the directory entries that were read for a skill.
     pub(crate) fn count_entries(&mut self, entries: usize) -> Result<(), Problem> {
         let over = self.over("files", self.allowed.files);
         subtract(&mut self.entries, entries as u64, over)
@@ -54,7 +54,7 @@ impl RootBudget {
         subtract(&mut self.left.tool_bytes, bytes, over)
     }
 
-    /// Returns the problem of a root with more skills than allowed.
+    /// Creates the problem of a root with more skills than allowed.
     pub(crate) fn too_many_skills(&self) -> Problem {
         root_limit(self.root, "skills", self.allowed.skills)
     }

@@ -1,8 +1,8 @@
-//! Folders that the user develops in, named with `patchbay plugin add --link DIR`.
+//! Folders of skills under development, linked with `patchbay plugin add --link DIR`.
 //!
-//! In the user's folder of skills, `NAME` is then a link to `.linked/NAME`, and that is a link to the folder. A link that leads
-//! straight to a folder is not of this kind: only the command names a folder as developing. Both are in Patchbay's config folder, which
-//! no plugin can change.
+//! In the user's skills folder, `NAME` is then a link to `.linked/NAME`, which in turn is a link to the folder. A link that leads
+//! straight to a folder does not count: only the command can mark a folder as under development. Both links are in Patchbay's
+//! config folder, which plugins cannot change.
 
 use std::{
     fs, io,
@@ -14,19 +14,19 @@ use patchbay_core::{Digest, Name};
 
 use crate::discover_one;
 
-/// The hidden folder of links, in the user's folder of skills.
+/// The hidden folder of links, in the user's skills folder.
 const LINKS: &str = ".linked";
-/// Begins the string that a grant for a linked folder stores in place of a digest.
+/// The prefix of the string that a grant for a linked folder stores in place of a digest.
 const GRANT: &str = "link:";
 
-/// A folder that is linked as a skill of the user. A grant for it holds for any files that the folder has.
+/// A folder that is linked as a user skill. A grant for it stays valid when its files change.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LinkedFolder {
     path: String,
 }
 
 impl LinkedFolder {
-    /// Returns the folder that is linked as the skill `name` of the folder of skills `skills`, if it is.
+    /// Returns the folder that is linked as the skill `name` in the skills folder `skills`, if there is one.
     pub fn of(skills: &Path, name: &Name) -> Option<Self> {
         let link = fs::read_link(skills.join(name.as_str())).ok()?;
         if link != relative(name) {
@@ -36,7 +36,7 @@ impl LinkedFolder {
         Some(Self { path: path.into_os_string().into_string().ok()? })
     }
 
-    /// Returns the folder that a grant with the digest `granted` was given for; `None` for a grant that was given for files.
+    /// Returns the folder that a grant covers, from the string that it stores in place of a digest. `None` if it stores a digest.
     pub fn of_grant(granted: &str) -> Option<Self> {
         Some(Self { path: granted.strip_prefix(GRANT)?.to_owned() })
     }
@@ -51,14 +51,14 @@ impl LinkedFolder {
         &self.path
     }
 
-    /// Returns whether the skill in the folder now has `digest`. Reads all its files.
+    /// Returns whether the skill in the folder currently has `digest`. Reads all its files.
     pub fn has(&self, digest: Digest) -> bool {
         let found = discover_one(Path::new(&self.path)).ok().and_then(|found| found.candidate.ok());
         found.is_some_and(|skill| skill.digest() == digest)
     }
 
-    /// Creates a link `at` to the folder. It takes effect once it is renamed to `name` in the folder of skills, and
-    /// [`LinkedFolder::place`] was called. `folder` must be canonical.
+    /// Creates a link at `at` to the folder. The link takes effect once it is renamed to `name` in the skills folder and
+    /// [`LinkedFolder::place`] has been called. `folder` must be canonical.
     ///
     /// # Errors
     /// A link cannot be made, or the path is not UTF-8.
@@ -70,23 +70,23 @@ impl LinkedFolder {
         symlink(relative(name), at)
     }
 
-    /// Makes the folder that was prepared `at` the one of `name` in the folder of skills `skills`.
+    /// Makes the folder that was prepared at `at` the linked folder of `name` in the skills folder `skills`.
     ///
     /// # Errors
-    /// An I/O error of `skills`. The earlier folder stays in place then.
+    /// An I/O error in `skills`. The earlier folder stays linked.
     pub fn place(at: &Path, skills: &Path, name: &Name) -> io::Result<()> {
         fs::create_dir_all(skills.join(LINKS))?;
         fs::rename(target(at), skills.join(relative(name)))
     }
 
-    /// Forgets the folder of `name`, if there is one.
+    /// Forgets the linked folder of `name`, if there is one.
     pub fn forget(skills: &Path, name: &Name) {
-        // Without the link to it, it has no effect.
+        // A leftover has no effect, because no link in the skills folder leads to it.
         let _ = fs::remove_file(skills.join(relative(name)));
     }
 }
 
-/// Returns where the link to the folder is that is prepared `at`.
+/// Returns the path of the second link, which [`LinkedFolder::prepare`] creates beside `at`.
 fn target(at: &Path) -> PathBuf {
     at.with_extension("target")
 }

@@ -1,7 +1,7 @@
 //! Lists the files that belong to a skill in a folder, within the limits of one skill.
 //!
-//! Called by `discover.rs`. Every regular file below the folder belongs to the skill, except hidden files, left-overs
-//! of editors and build tools, and the component (`*.wasm` directly in the folder) with its sources. Links are followed only inside
+//! Called by `discover.rs`. Every regular file below the folder belongs to the skill, except hidden files, temporary files of
+//! editors and build tools, and the component (`*.wasm` directly in the folder) with its sources. Links are followed only inside
 //! the folder.
 
 use std::{
@@ -15,22 +15,22 @@ use patchbay_core::{Code, text};
 
 use crate::{Problem, is_source, names};
 
-/// The most files of a skill; also the most folders.
+/// The most files of a skill, and also the most folders.
 const FILES: usize = 1_000;
-/// The most bytes of all files of a skill.
+/// Size limit of all files of a skill, in bytes.
 const BYTES: u64 = 32 << 20;
-/// The most bytes of one file.
+/// Size limit of one file, in bytes.
 pub(crate) const FILE_BYTES: u64 = 8 << 20;
-/// The deepest folder of a file, counted from the skill's folder.
+/// How deep folders can be nested, counted from the skill's folder.
 const DEPTH: usize = 8;
 /// The longest path of a file, in bytes.
 const PATH_BYTES: usize = 255;
-/// The most diagnostics about files that are left out; further files are only counted.
+/// The most diagnostics about files that are left out. Further files are only counted.
 const SKIPPED: usize = 10;
-/// The most entries of all folders of a skill that are read, including ignored ones. A folder that links lead to
-/// is read once more for each link.
+/// The most directory entries that are read for a skill, including ignored ones. A linked folder is read again for each link to it.
 const ENTRIES: usize = 10_000;
-/// The most links of a skill that are followed. The system may need milliseconds for one, because a link can lead to other links.
+/// The most links that are followed for a skill. Following one can take the system milliseconds, because links can lead to other
+/// links.
 const LINKS: usize = 100;
 
 /// The content of a skill's folder.
@@ -42,12 +42,12 @@ pub(crate) struct Listing {
     pub(crate) components: Vec<String>,
     /// One problem for each file that is left out.
     pub(crate) skipped: Vec<Problem>,
-    /// The limit of a skill that the folder exceeds; `files` is incomplete then. `None` within the limits.
+    /// The limit that the folder exceeds, in which case `files` is incomplete. `None` within the limits.
     pub(crate) over: Option<Problem>,
-    /// Whether the folder alone has more than [`ENTRIES`] entries. Then `components` is empty, because which entries were read
-    /// depends on the file system.
+    /// Whether the folder itself has more than [`ENTRIES`] entries. In this case `components` is empty, because the file system
+    /// decides which entries were read.
     pub(crate) is_cut: bool,
-    /// Whether the folder has an entry whose name is exactly `SKILL.md`. Some systems also open one with another case.
+    /// Whether the folder has an entry named exactly `SKILL.md`. Some systems also open a name that differs in case.
     pub(crate) has_skill_md: bool,
     /// The number of entries that were read, including ignored ones: at most one more than [`ENTRIES`].
     pub(crate) entries: usize,
@@ -56,7 +56,7 @@ pub(crate) struct Listing {
     totals: Totals,
 }
 
-/// The number and the bytes of the files of one skill, counted against its limits.
+/// The number and total size of one skill's files, counted against its limits.
 #[derive(Default)]
 pub(crate) struct Totals {
     files: usize,
@@ -88,7 +88,7 @@ impl Totals {
     }
 }
 
-/// Returns whether `path` can be the path of a file of a skill other than SKILL.md and the component.
+/// Returns whether `path` can be the path of a skill's file, other than SKILL.md and the component.
 pub(crate) fn is_file_path(path: &str) -> bool {
     let top = !path.contains('/');
     let is_own = top && (path == crate::discover::SKILL_MD || path.ends_with(".wasm"));
@@ -96,8 +96,8 @@ pub(crate) fn is_file_path(path: &str) -> bool {
     !is_own && !path.contains('\0') && path.split('/').all(|name| !name.is_empty() && !is_ignored(name.as_bytes()))
 }
 
-/// Lists the files of the skill in `folder`. Stops at the first limit and reports it in [`Listing::over`]. The sources of a
-/// component are ignored. A skill without a component has no sources: its scripts are part of it.
+/// Lists the files of the skill in `folder`. Stops at the first exceeded limit and reports it in [`Listing::over`]. The sources of
+/// a component are ignored. Without a component, nothing counts as a source: scripts are part of the skill.
 ///
 /// # Errors
 /// The folder itself cannot be read.
@@ -105,7 +105,7 @@ pub(crate) fn list(folder: &Dir) -> io::Result<Listing> {
     list_for(folder, ListingUse::Loading)
 }
 
-/// Like [`list`], for the files that are embedded in a component: without SKILL.md and sources.
+/// Like [`list`], but for embedding the files in a component: leaves out SKILL.md and sources.
 pub(crate) fn list_to_embed(folder: &Dir) -> io::Result<Listing> {
     list_for(folder, ListingUse::Embedding)
 }
@@ -114,7 +114,7 @@ pub(crate) fn list_to_embed(folder: &Dir) -> io::Result<Listing> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ListingUse {
     Loading,
-    /// The component is not there yet, or about to be replaced.
+    /// The component does not exist yet, or is about to be replaced.
     Embedding,
 }
 
@@ -122,7 +122,7 @@ fn list_for(folder: &Dir, purpose: ListingUse) -> io::Result<Listing> {
     let mut listing = Listing::default();
     let embeds = purpose == ListingUse::Embedding;
     let entries = listing.read(folder.entries()?)?.map(|entries| {
-        // Taken out before the rest is added: a skill over a limit keeps its component.
+        // Components are found before any limit is checked, because a skill keeps its component even over a limit.
         let is_component = |(name, (kind, _)): &(OsString, (FileType, DirEntry))| is_component(name, *kind);
         let (components, mut others) = entries.into_iter().partition::<FolderEntries, _>(is_component);
         listing.components = components.into_keys().filter_map(|name| name.into_string().ok()).collect();
@@ -149,9 +149,9 @@ fn list_for(folder: &Dir, purpose: ListingUse) -> io::Result<Listing> {
 
 #[derive(Clone, Copy, Default)]
 struct Place {
-    /// The number of folders above it, up to the skill's.
+    /// The number of folders above, up to the skill's folder.
     depth: usize,
-    /// Whether a link leads to it, or to a folder above it.
+    /// Whether a link leads to this folder, or to a folder above it.
     behind_link: bool,
 }
 
@@ -163,7 +163,7 @@ fn is_component(name: &OsStr, kind: FileType) -> bool {
     !kind.is_dir() && name.to_str().is_some_and(|name| name.ends_with(".wasm"))
 }
 
-/// Returns true for names that never belong to a skill: hidden files, and left-overs of editors and build tools.
+/// Returns true for names that never belong to a skill: hidden files, and temporary files of editors and build tools.
 fn is_ignored(name: &[u8]) -> bool {
     name.starts_with(b".")
         || name.ends_with(b"~")
@@ -195,7 +195,7 @@ impl Listing {
         if self.files.len() + entries.len() > 2 * FILES {
             return Err(too_many("files", FILES));
         }
-        // The first of the names that some system takes for one, in the order of their bytes, is the file.
+        // If some system considers several names equal, the first name in byte order is kept.
         let mut seen = HashMap::<String, String>::new();
         for (name, (kind, entry)) in entries {
             let Some(name) = name.to_str() else {
@@ -215,7 +215,8 @@ impl Listing {
             }
             seen.insert(caseless, name.to_owned());
             if kind.is_dir() {
-                // By its path, a folder is read with fewer system calls, but behind a link the system would follow the link again.
+                // Reading a folder by its path takes fewer system calls. Inside a linked folder, however, the system would follow
+                // the link again.
                 let folder = match place.behind_link {
                     true => entry.open_dir().and_then(|folder| folder.entries()),
                     false => root.read_dir(&file),
@@ -235,7 +236,7 @@ impl Listing {
         Ok(())
     }
 
-    /// Adds the files of `folder`, which is at `path` below the skill's. A folder that cannot be read is left out.
+    /// Adds the files of `folder`, which is at `path` below the skill's folder. A folder that cannot be read is left out.
     fn folder(&mut self, root: &Dir, folder: io::Result<ReadDir>, path: &str, place: Place) -> Result<(), Problem> {
         if place.depth == DEPTH {
             return Err(limited(format!("Folders more than {DEPTH} deep")));
@@ -291,7 +292,7 @@ impl Listing {
     }
 }
 
-/// The problem of a file or folder that cannot be read.
+/// Creates the problem of a file or folder that cannot be read.
 pub(crate) fn unreadable(path: &str, error: &io::Error) -> Problem {
     let message = format!("'{}' cannot be read: {}.", text::excerpt(path, 80), error.kind());
     Problem::new(Code::SkillFileSkipped, message)
@@ -301,7 +302,8 @@ fn too_many(what: &str, limit: usize) -> Problem {
     limited(format!("More than {} {what}", crate::limit::grouped(limit as u64)))
 }
 
-/// The problem of a skill whose folder has too many entries to be searched for the component, which has a fixed name then.
+/// Creates the problem of a skill with too many entries in its folder to search for a component. Only the name `component` is used
+/// then.
 pub(crate) fn cut(component: &str) -> Problem {
     let entries = crate::limit::grouped(ENTRIES as u64);
     let message = format!(
@@ -310,7 +312,7 @@ pub(crate) fn cut(component: &str) -> Problem {
     Problem::new(Code::SkillFilesLimited, message)
 }
 
-/// The problem of a skill whose folder exceeds a limit. Its instructions and tools still work.
+/// Creates the problem of a skill that exceeds a limit on files. Its instructions and tools still work.
 fn limited(what: String) -> Problem {
     Problem::new(Code::SkillFilesLimited, format!("{what}; none of them can be read."))
 }

@@ -16,11 +16,11 @@ use frontmatter::{FrontmatterKeys, TextList};
 
 /// A parsed SKILL.md: the keys of its frontmatter, and the instructions below it by digest.
 ///
-/// The format is compatible with agentskills.io and Claude Code, and adds Patchbay's own keys. Every key is optional
-/// and may also appear under `metadata`. Unknown keys are ignored, and named in `unused`.
+/// The format is compatible with agentskills.io and Claude Code, and adds Patchbay's own keys. Every key is optional and can also
+/// appear under `metadata`. Unknown keys are ignored, and listed in `unused`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// One line for lists: `summary`; or `description`, followed by `when_to_use`. Empty if the file has none of them.
+    /// One line for lists: `summary`, or else `description` followed by `when_to_use`. Empty if the file has none of these keys.
     pub summary: String,
     /// The version as written; not parsed.
     pub version: Option<String>,
@@ -28,26 +28,26 @@ pub struct Manifest {
     pub invocation_mode: InvocationMode,
     /// The alias: `/COMMAND` invokes the skill. `None` if the skill has no alias.
     pub command: Option<Name>,
-    /// Placeholder that a front shows in place of the missing input, such as `EXPRESSION`.
+    /// Placeholder that a front shows until there is input, such as `EXPRESSION`.
     pub input_hint: Option<String>,
     /// The tool that `tool_dispatch` calls: a tool of this skill by its bare name, or any tool
     /// by its full name `SKILL__TOOL`.
     pub command_tool: Option<String>,
-    /// Tools without which the skill is left out of the snapshot: internal tools by name, others by full name.
+    /// Tools that must exist, or the skill is left out of the snapshot: internal tools by name, others by full name.
     pub requires_tools: Vec<String>,
-    /// Requirements on the operating system, environment and programs.
+    /// Requirements for the operating system, environment and programs.
     pub eligibility: Eligibility,
     /// Capabilities that the skill requests. A request grants nothing.
     pub capabilities: Vec<RequestedCapability>,
-    /// Digest and size of the Markdown below the frontmatter.
+    /// Digest and size of the text below the frontmatter.
     pub instructions: Instructions,
-    /// The license as written; only shown.
+    /// The license as written, for display only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub license: Option<String>,
-    /// The hosts and systems that the author had in mind; only shown.
+    /// The hosts and systems that the author had in mind, for display only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compatibility: Option<String>,
-    /// The tools that the author expects; only shown. They grant nothing and hide no tool.
+    /// The tools that the author expects, for display only. They neither grant nor hide anything.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allowed_tools: Vec<String>,
     /// Whether users, models or both may use the skill.
@@ -58,12 +58,12 @@ pub struct Manifest {
     pub unused: Vec<String>,
 }
 
-/// Who may use a skill: `disable-model-invocation` and `user-invocable`.
+/// Who can use a skill: the keys `disable-model-invocation` and `user-invocable`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Audience {
     /// Whether models see the skill and its tools.
     pub models: bool,
-    /// Whether the skill is among the commands and in menus. `/skill NAME` always works.
+    /// Whether the skill is a command and appears in menus. `/skill NAME` always works.
     pub menus: bool,
 }
 
@@ -105,24 +105,24 @@ impl InvocationMode {
 pub struct RequestedCapability {
     /// The requested capability with its scope.
     pub capability: Capability,
-    /// The author's reason, shown when the user decides about the grant. `None` if the author gave none.
+    /// The author's reason, shown when the user decides about the grant. `None` if there is no reason.
     pub reason: Option<String>,
     /// True if the skill also works without the capability.
     pub optional: bool,
 }
 
-/// Reference to the Markdown below the frontmatter. Snapshots and the file cache hold only
-/// this; the store holds the text.
+/// Reference to the text below the frontmatter. Snapshots and the file cache only contain this reference; the text itself is in the
+/// store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Instructions {
     /// The digest of the cleaned text.
     pub digest: Digest,
-    /// Bytes of the cleaned text.
+    /// Size of the cleaned text, in bytes.
     pub bytes: u64,
 }
 
 impl Instructions {
-    /// Returns the reference to `text`, which must be cleaned already.
+    /// Returns the reference to `text`, which must already be cleaned.
     pub fn of(text: &str) -> Self {
         Self { digest: Digest::of(text.as_bytes()), bytes: text.len() as u64 }
     }
@@ -133,18 +133,18 @@ impl Instructions {
 pub struct ParsedSkillMd {
     /// The checked keys of the frontmatter.
     pub manifest: Manifest,
-    /// The text below the frontmatter, without control characters and surrounding white space.
+    /// The text below the frontmatter, without control characters or surrounding white space.
     pub instructions: String,
     /// One `frontmatter_mended` problem for each line that is not valid YAML and was
     /// parsed as if its value were quoted.
     pub mended: Vec<Problem>,
 }
 
-/// The longest summary, reason or hint, in characters; longer texts are cut. Each is shown on one line.
+/// The longest summary, reason or hint, in characters. Longer strings are cut, because each is shown on one line.
 const SUMMARY_CHARS: usize = 500;
-/// The longest description, which agentskills.io allows.
+/// The longest description that agentskills.io allows, in characters.
 pub(crate) const DESCRIPTION_CHARS: usize = 1_024;
-/// The most entries of `allowed-tools` that are kept, and the longest one in characters.
+/// The most entries of `allowed-tools` that are kept, and the longest entry in characters.
 const ALLOWED_TOOLS: (usize, usize) = (100, 200);
 
 impl Manifest {
@@ -167,7 +167,8 @@ impl Manifest {
     }
 }
 
-/// Returns the `description` of a SKILL.md on one line, which [`Manifest`] lacks if there is a `summary`. Empty without one.
+/// Returns the `description` of a SKILL.md on one line. [`Manifest`] does not contain it if there is a `summary`. Empty if there is
+/// no description.
 ///
 /// # Errors
 /// `malformed_frontmatter`.
@@ -181,7 +182,7 @@ pub(crate) fn description(skill_md: &str) -> Result<String, Problem> {
     Ok(text::clean_line(&keys.description.or(under).unwrap_or_default()))
 }
 
-/// Checks the keys of a frontmatter in a fixed order, which makes the first problem always the same.
+/// Checks the keys of a frontmatter in a fixed order, to always report the same problem first.
 fn manifest(mut keys: FrontmatterKeys, name: &Name, instructions: Instructions) -> Result<Manifest, Problem> {
     let malformed = |message: String| Problem::new(Code::MalformedFrontmatter, message);
     let mut under = keys.metadata.take().and_then(|metadata| metadata.0).map(|keys| *keys).unwrap_or_default();
@@ -247,7 +248,7 @@ fn manifest(mut keys: FrontmatterKeys, name: &Name, instructions: Instructions) 
         },
         version: key!(version).map(line),
         invocation_mode,
-        // An alias is a command of the menu.
+        // An alias is a command, so a skill that is hidden from menus has none.
         command: command.filter(|_| audience.menus),
         input_hint: input_hint.or(argument_hint),
         command_tool: key!(command_tool).map(line),
@@ -263,8 +264,8 @@ fn manifest(mut keys: FrontmatterKeys, name: &Name, instructions: Instructions) 
     })
 }
 
-/// Splits the text of `allowed-tools`, a list in brackets or a text, at blanks and commas outside of parentheses,
-/// as in `Bash(git add:*), Read`.
+/// Splits the value of `allowed-tools`, with or without brackets, at white space and commas outside of parentheses, as in
+/// `Bash(git add:*), Read`.
 fn tool_list(tools: &str) -> Vec<String> {
     let mut depth = 0_u32;
     let is_end = |c: char| {
@@ -481,7 +482,7 @@ mod tests {
             "---\ndescription: a: b\n  goes on\n---\n",
             // The value is quoted, but not correctly.
             "---\ndescription: \"a\" b\n---\n",
-            // A line begins with a key that is not a key of the document.
+            // A line begins with a key that the parsed document does not have.
             "---\ndescription: a: b\nlicense: 'x\neligibility: {os: [darwin]}\n  '\n---\n",
             "---\ncommand: a: b\n---\n",
         ] {
@@ -501,7 +502,7 @@ mod tests {
     }
 
     proptest! {
-        /// The capabilities and the eligibility are the same as without the repaired lines.
+        /// Capabilities and eligibility are the same as without the repaired lines.
         #[test]
         fn mended_lines_change_no_capability_and_no_eligibility(
             lines in proptest::collection::vec(prop_oneof![

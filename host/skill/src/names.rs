@@ -1,13 +1,13 @@
-//! Names of a skill's files, the same on every system. macOS ignores case and normal form when it looks a name up; Linux does
-//! not. A skill's digest covers these names, so its rules must not depend on the system: [`Listing`](crate::listing::Listing)
-//! applies them everywhere.
+//! Makes the names of a skill's files independent of the system. When looking up a name, macOS ignores case and normal form, but
+//! Linux does not. A skill's digest covers these names, so the rules for them must not depend on the system:
+//! [`Listing`](crate::listing::Listing) applies the same rules everywhere.
 
 use std::borrow::Cow;
 
 use unicode_normalization::UnicodeNormalization as _;
 
-/// Returns a path as a skill's digest has it: composed (NFC), as editors and git write it. `None` for a path that mixes both
-/// normal forms: [`alternative`] would not find it again.
+/// Returns a path in the form that a skill's digest contains: composed (NFC), as editors and git write it. `None` for a path that
+/// mixes both normal forms, because [`alternative`] would not find it again.
 pub(crate) fn composed(path: &str) -> Option<Cow<'_, str>> {
     if path.is_ascii() {
         return Some(path.into());

@@ -1,7 +1,7 @@
-//! Discovery of the skills of installed packages.
+//! Discovers the skills of installed packages.
 //!
-//! Unlike in other roots, the skills are those that `packages.lock` names, and their files must have the digests in it. One folder
-//! contains all packages, so that they share the limits and the file cache of one root.
+//! Unlike in other roots, only skills that `packages.lock` names are read, and their files must have the digests in the lock. All
+//! packages are in one folder, so they share the limits and the file cache of one root.
 
 use std::{ffi::OsString, io, path::Path};
 
@@ -19,7 +19,7 @@ use crate::{
 /// `NAME/DIGEST`. A package with any file that differs from the lock is left out, with the diagnostic `package_changed`.
 ///
 /// # Errors
-/// The folder exists and cannot be read.
+/// The folder exists but cannot be read.
 pub fn discover_packages(
     folder: &Path,
     lock: &PackagesLock,
@@ -49,7 +49,7 @@ pub fn discover_packages(
     let mut found = found.into_iter();
     let mut checked = Vec::new();
     for package in packages {
-        // Fewer than all only after a limit of the root was exceeded.
+        // Fewer skills than in the lock are found only if a limit of the root was exceeded.
         let skills: Vec<FoundSkill> = found.by_ref().take(package.skills.len()).collect();
         match check(package, skills) {
             Ok(skills) => checked.extend(skills),
@@ -60,7 +60,8 @@ pub fn discover_packages(
     Ok(Discovered { found: checked, read })
 }
 
-/// Checks that the skills of a package have the digests of the lock, and gives them their names. Fails with the difference.
+/// Checks that the skills of a package have the digests in the lock, and renames them as the lock says. The error describes the
+/// difference.
 fn check(package: &LockedPackage, skills: Vec<FoundSkill>) -> Result<Vec<FoundSkill>, String> {
     let named = |(found, locked): (FoundSkill, &crate::LockedSkill)| {
         let path = text::excerpt(&locked.path, 80);
@@ -78,7 +79,7 @@ fn check(package: &LockedPackage, skills: Vec<FoundSkill>) -> Result<Vec<FoundSk
     skills.into_iter().zip(&package.skills).map(named).collect()
 }
 
-/// The diagnostic of a package that differs from the lock.
+/// Creates the diagnostic of a package that differs from the lock.
 fn changed(package: &LockedPackage, why: &str) -> FoundSkill {
     let name = &package.name;
     let why = why.trim_end_matches('.');
@@ -90,10 +91,10 @@ fn changed(package: &LockedPackage, why: &str) -> FoundSkill {
     FoundSkill { label: name.to_string(), root: Root::Package, candidate }
 }
 
-/// Reads a `packages.lock`. A file that does not exist is an empty lock.
+/// Reads a `packages.lock`. A missing file counts as an empty lock.
 ///
 /// # Errors
-/// The file cannot be read or parsed. The message contains no path.
+/// The file cannot be read or parsed. The message does not contain a path.
 pub fn read_packages_lock(path: &Path) -> Result<PackagesLock, LockError> {
     Ok(find_packages_lock(path)?.unwrap_or_default())
 }
@@ -101,7 +102,7 @@ pub fn read_packages_lock(path: &Path) -> Result<PackagesLock, LockError> {
 /// Reads a `packages.lock`; `None` if the file does not exist.
 ///
 /// # Errors
-/// As for [`read_packages_lock`].
+/// The same as for [`read_packages_lock`].
 pub fn find_packages_lock(path: &Path) -> Result<Option<PackagesLock>, LockError> {
     let parts = path.parent().zip(path.file_name().and_then(|name| name.to_str()));
     let (folder, name) = parts.ok_or_else(|| LockError("it has no name".to_owned()))?;

@@ -1,7 +1,7 @@
 //! `packages.lock`: the installed packages, with their origin and the digests of their content. Pure.
 //!
-//! The crate `plugin` writes the file; `session` reads it for each snapshot, and leaves out each package whose files do not have the
-//! digests in it. Authority is not in it: grants belong to the store.
+//! The crate `plugin` writes the file. The crate `session` reads it for each snapshot, and leaves out packages with files that
+//! differ from its digests. The file grants nothing: grants are in the store.
 
 use std::{collections::BTreeSet, fmt::Write as _};
 
@@ -11,15 +11,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::Fingerprint;
 
-/// The most bytes of the file.
+/// Size limit of the file, in bytes.
 pub const LOCK_BYTES: u64 = 4 << 20;
 /// The format that this build reads and writes.
 const FORMAT: u32 = 1;
-/// The most packages.
+/// The most packages that one lock can have.
 const PACKAGES: usize = 1_000;
-/// The most skills of a package.
+/// The most skills in one package.
 pub const PACKAGE_SKILLS: usize = 256;
-/// The most servers of a package.
+/// The most servers in one package.
 pub const PACKAGE_SERVERS: usize = 32;
 
 /// The packages that are installed, sorted by name.
@@ -32,11 +32,11 @@ pub struct PackagesLock {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PackageKind {
-    /// A skill in one file, `NAME.wasm`.
+    /// A single-file skill, `NAME.wasm`.
     File,
     /// The folder of one skill.
     Skill,
-    /// A folder with a `plugin.json`, or in Claude Code's form.
+    /// A folder with a `plugin.json`, or a plugin in Claude Code's format.
     AgentPlugin,
 }
 
@@ -48,7 +48,7 @@ pub struct LockedPackage {
     pub name: PackageName,
     /// The form of the package.
     pub kind: PackageKind,
-    /// The source as the user asked for it, made absolute: `plugin update` looks there.
+    /// The source as the user typed it, but absolute. `plugin update` looks for new versions there.
     pub from: String,
     /// The exact source that was copied.
     pub found: String,
@@ -57,7 +57,7 @@ pub struct LockedPackage {
     pub version: Option<String>,
     /// The digest of the file, or of the list that `plugin sums` prints.
     pub digest: Digest,
-    /// The place in the order of adding: among packages, the lower one keeps a name or alias.
+    /// The position in the order in which packages were added. If two packages want the same name or alias, the lower one keeps it.
     pub order: u64,
     /// The day on which the package was added, as YYYY-MM-DD in UTC.
     pub added: String,
@@ -78,9 +78,9 @@ pub struct LockedPackage {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LockedSkill {
-    /// The name in sessions; `--rename` gives it another one than that of its folder.
+    /// The name in sessions. With `--rename`, it differs from the folder's name.
     pub name: Name,
-    /// The folder, `.wasm` file or command's `.md` file below the package's folder, with `/` between its parts.
+    /// The path of the folder, `.wasm` file or command's `.md` file in the package's folder, with `/` as the separator.
     pub path: String,
     /// The digest over the skill's files, as in grants.
     pub digest: Digest,
@@ -114,7 +114,7 @@ struct LockFile {
     packages: Vec<LockedPackage>,
 }
 
-/// Why a text is not a valid `packages.lock`.
+/// Why a file is not a valid `packages.lock`.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct LockError(pub(crate) String);
@@ -133,7 +133,7 @@ impl PackagesLock {
             return Err(LockError(format!("it is larger than {} MiB", LOCK_BYTES >> 20)));
         }
         let file: LockFile = toml::from_str(text).map_err(|error| {
-            // A newer format probably has more fields, so its number is a better explanation than their names.
+            // A newer format probably has more fields. Naming the format explains the problem better than naming an unknown field.
             match toml::from_str::<Head>(text) {
                 Ok(Head { format }) if format != FORMAT => newer(format),
                 _ => LockError(one_line(&error, text)),
@@ -148,7 +148,7 @@ impl PackagesLock {
     /// Creates a lock from packages in any order.
     ///
     /// # Errors
-    /// There are too many packages, skills or servers, a name or place is taken twice, or a path leads out of the package.
+    /// There are too many packages, skills or servers, a name or an `order` occurs twice, or a path leads out of the package.
     pub fn new(mut packages: Vec<LockedPackage>) -> Result<Self, LockError> {
         let twice = |what: &str, name: &str| Err(LockError(format!("{what} '{name}' occurs twice")));
         if packages.len() > PACKAGES {
@@ -196,7 +196,7 @@ impl PackagesLock {
                         another home equal to it.\n"
             .to_owned();
         let file = LockFile { format: FORMAT, packages: self.packages.clone() };
-        // Cannot fail: the values are strings, numbers and tables of them.
+        // Serializing tables of strings and numbers cannot fail.
         let _ = write!(text, "{}", toml::to_string(&file).unwrap_or_default());
         text
     }
@@ -218,16 +218,16 @@ impl PackagesLock {
         self.packages.iter().find(|package| package.name.as_str() == name)
     }
 
-    /// Returns the lock of the package `name` alone; an empty one if it has no such package.
+    /// Returns a lock that contains only the package `name`, or an empty lock if there is no such package.
     #[must_use]
     pub fn only(&self, name: &str) -> Self {
         Self { packages: self.package(name).cloned().into_iter().collect() }
     }
 
-    /// Returns the lock with `package` in the place of the package of this name, if any.
+    /// Returns the lock with `package` added. It replaces an existing package of the same name.
     ///
     /// # Errors
-    /// As for [`PackagesLock::new`].
+    /// The same as for [`PackagesLock::new`].
     pub fn with(&self, package: LockedPackage) -> Result<Self, LockError> {
         let mut packages = self.without(package.name.as_str()).packages;
         packages.push(package);
@@ -240,28 +240,28 @@ impl PackagesLock {
         Self { packages: self.packages.iter().filter(|package| package.name.as_str() != name).cloned().collect() }
     }
 
-    /// Returns the place for the next package that is added.
+    /// Returns the `order` of the next package that is added.
     pub fn next_order(&self) -> u64 {
         self.packages.iter().map(|package| package.order).max().map_or(1, |last| last.saturating_add(1))
     }
 }
 
 impl LockedPackage {
-    /// Returns the folder of this version below the folder of packages.
+    /// Returns the path of this version in the folder of packages.
     pub fn folder(&self) -> String {
         format!("{}/{}", self.name, self.digest.to_hex())
     }
 }
 
 impl LockedSkill {
-    /// Returns the name in the package, that of its folder or file; `None` if that is not a valid name.
+    /// Returns the skill's own name, which is the name of its folder or file; `None` if that is not a valid name.
     pub fn own_name(&self) -> Option<Name> {
         let name = self.path.rsplit('/').next().unwrap_or(&self.path);
         name.strip_suffix(".wasm").or_else(|| name.strip_suffix(".md")).unwrap_or(name).parse().ok()
     }
 
-    /// Returns whether a skill with these names, in sessions and in its package, is another version of this one. With one name alone,
-    /// an update could put any skill in the place of this one and have its grants.
+    /// Returns whether a skill with these names, in sessions and in its package, is another version of this skill. Comparing only
+    /// one name would let an update replace this skill with any other and inherit its grants.
     pub fn is_version_of(&self, name: &Name, own_name: &str) -> bool {
         self.name == *name && self.own_name().is_some_and(|own| own.as_str() == own_name)
     }
@@ -271,7 +271,7 @@ fn newer(format: u32) -> LockError {
     LockError(format!("its format is {format}, but this Patchbay reads {FORMAT}"))
 }
 
-/// Returns the message of a TOML error with its line, without the quoted source.
+/// Returns the message of a TOML error with its line number, but without the source excerpt.
 fn one_line(error: &toml::de::Error, text: &str) -> String {
     let message = patchbay_core::text::excerpt(error.message(), 200);
     match error.span().and_then(|span| text.get(..span.start)) {
@@ -359,7 +359,7 @@ mod tests {
         refused(&text.replace("skills/a", "../a"), "invalid path '../a'");
         refused(&text.replace("sha256:", "sha1:"), "is not a digest");
         refused(&text.replace("order = 1", "order = 1\nextra = 1"), "extra");
-        // Not as if the package had no pinned signer.
+        // An invalid signer must not be read as no pinned signer.
         refused(&text.replace("order = 1", "order = 1\nsigner = \"me\""), "'me' is neither a fingerprint");
         let again = text.split_once("[[package]]").unwrap().1;
         refused(&format!("{text}\n[[package]]{again}"), "package 'ant' occurs twice");

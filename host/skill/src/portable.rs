@@ -1,4 +1,4 @@
-//! Writes the SKILL.md of a skill for other clients: the keys of agentskills.io alone, and the same instructions.
+//! Rewrites a SKILL.md for other clients: only the keys of agentskills.io, with the same instructions.
 
 use patchbay_core::{Code, Name, text};
 
@@ -17,7 +17,7 @@ pub struct PortableSkillMd {
     pub text: String,
     /// The description in it.
     pub description: String,
-    /// The version, which it has under `metadata`.
+    /// The version, which the file has under `metadata`.
     pub version: Option<String>,
     /// The license in it.
     pub license: Option<String>,
@@ -26,8 +26,8 @@ pub struct PortableSkillMd {
 }
 
 impl PortableSkillMd {
-    /// Rewrites the SKILL.md of the skill `name`. The keys of Patchbay that fit are kept under `metadata`, where only Patchbay looks
-    /// for them.
+    /// Rewrites the SKILL.md of the skill `name`. Patchbay's own keys are kept under `metadata` if they fit, where only Patchbay
+    /// looks for them.
     ///
     /// # Errors
     /// The errors of [`Manifest::parse`], and `malformed_frontmatter` or `invalid_name` for a skill that agentskills.io does not allow.
@@ -72,7 +72,7 @@ impl PortableSkillMd {
     }
 }
 
-/// Returns `description`, which may be longer than `summary`, otherwise the summary.
+/// Returns the `description`, which may be longer than the `summary`, or else the summary.
 fn portable_description(skill_md: &str, parsed: &Manifest) -> Result<String, Problem> {
     let description = manifest::description(skill_md)?;
     let description = if description.is_empty() { parsed.summary.clone() } else { description };
@@ -81,7 +81,7 @@ fn portable_description(skill_md: &str, parsed: &Manifest) -> Result<String, Pro
             "Other clients need a description. Write a line such as 'description: Greets people by name' in SKILL.md.";
         return Err(Problem::new(Code::MalformedFrontmatter, message));
     }
-    // With the `…`, a cut text has the longest length that is allowed.
+    // One character less leaves room for the `…` of a cut description.
     let most = if description.chars().count() > DESCRIPTION_CHARS { DESCRIPTION_CHARS - 1 } else { DESCRIPTION_CHARS };
     Ok(text::excerpt(&description, most))
 }
@@ -102,12 +102,12 @@ fn lost(manifest: &Manifest) -> Vec<&'static str> {
     .collect()
 }
 
-/// A JSON string is also a YAML one.
+/// Quotes a string as JSON, which is also valid YAML.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// Some clients read `name` without a YAML parser, so it is quoted only if YAML would read another type.
+/// Some clients read `name` without a YAML parser, so it is quoted only if YAML would read it as another type.
 fn quoted_if_needed(name: &str) -> String {
     let is_word = matches!(name, "true" | "false" | "null" | "yes" | "no" | "on" | "off" | "y" | "n");
     if is_word || name.starts_with(|c: char| c.is_ascii_digit()) { quoted(name) } else { name.to_owned() }

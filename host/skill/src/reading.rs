@@ -13,7 +13,7 @@ use crate::{
     file_cache::SkillMd,
 };
 
-/// The result of reading a file, as opposed to finding it in the cache.
+/// The result of reading a file that was not in the cache.
 pub(crate) struct ReadFile {
     pub(crate) cached: CachedFile,
     /// The instructions; `None` if the SKILL.md is missing or invalid.
@@ -32,7 +32,7 @@ pub(crate) fn parse_skill_md(name: &Name, bytes: &[u8]) -> ReadFile {
     parse(Digest::of(bytes), text, Ok(None), name)
 }
 
-/// Parses the bytes of a command of Claude Code's form. Its frontmatter is optional.
+/// Parses the bytes of a command in Claude Code's format. Its frontmatter is optional.
 pub(crate) fn parse_command(name: &Name, bytes: &[u8]) -> ReadFile {
     if bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).starts_with(b"---") {
         return parse_skill_md(name, bytes);
@@ -61,7 +61,7 @@ fn count(found: &Embedded<'_>) -> Result<FileTotals, Problem> {
     Ok(totals)
 }
 
-/// `embedded` is the count of the files that are embedded beside the SKILL.md.
+/// Parses a SKILL.md. `embedded` has the totals of the files that are embedded beside it.
 fn parse(
     digest: Digest,
     text: Result<&str, Problem>,
@@ -71,7 +71,7 @@ fn parse(
     let bytes = text.as_ref().map_or(0, |text| text.len() as u64);
     let mut notes = Vec::new();
     let embedded = match embedded {
-        // Over a limit, the skill stays without its files.
+        // If a limit on files is exceeded, the skill is kept without its files.
         Err(problem) if problem.code == Code::SkillFilesLimited => {
             notes.push(problem);
             Ok(Some(FileTotals::none(FileStorage::Nowhere)))

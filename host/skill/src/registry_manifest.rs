@@ -1,4 +1,5 @@
-//! The manifest of a package in a registry: the CNCF's form for WebAssembly components, which `wkg` and `oras` read and write, too.
+//! The manifest of a package in a registry, in the CNCF's format for WebAssembly components, which `wkg` and `oras` also read and
+//! write.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::signature::SIGNATURE_BYTES;
 
-/// Size limit of a manifest, in bytes. With a signature it has about 1,000.
+/// Size limit of a manifest, in bytes. A manifest with a signature has about 1,000.
 pub const MANIFEST_BYTES: usize = 256 << 10;
 /// The media type of a manifest.
 pub const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
@@ -16,16 +17,17 @@ const CONFIG_TYPE: &str = "application/vnd.wasm.config.v0+json";
 const LAYER_TYPE: &str = "application/wasm";
 const INDEX_TYPES: &[&str] =
     &["application/vnd.oci.image.index.v1+json", "application/vnd.docker.distribution.manifest.list.v2+json"];
-/// The media types that a client accepts. Other types than that of a manifest are accepted only to name them in the refusal: without them, registries say that there is nothing.
+/// The media types in requests for a manifest. All but [`MANIFEST_TYPE`] are only listed to report them in an error: otherwise,
+/// registries would report that nothing was found.
 pub const ACCEPTED_MANIFESTS: &str = "application/vnd.oci.image.manifest.v1+json, \
     application/vnd.oci.image.index.v1+json, application/vnd.docker.distribution.manifest.v2+json, \
     application/vnd.docker.distribution.manifest.list.v2+json";
-/// The annotation that has the signature of the layer, as `ssh-keygen` writes it.
+/// The annotation that contains the signature of the layer, as `ssh-keygen` writes it.
 const SIGNATURE_ANNOTATION: &str = "patchbay.signature";
 const TITLE_ANNOTATION: &str = "org.opencontainers.image.title";
 const VERSION_ANNOTATION: &str = "org.opencontainers.image.version";
 
-/// What a manifest says about a package.
+/// The data about a package in its manifest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegistryManifest {
     /// The digest of the manifest itself.
@@ -40,22 +42,22 @@ pub struct RegistryManifest {
     pub signature: Option<String>,
 }
 
-/// Why a manifest is not that of a package, as the end of a sentence that names it.
+/// Why a manifest does not describe a package. Messages are the end of a sentence that begins with its address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ManifestError {
-    /// It is too large.
+    /// The manifest is too large.
     #[error("has more than {} KiB", MANIFEST_BYTES >> 10)]
     TooLarge,
-    /// It is not JSON of the right form.
+    /// The manifest is not JSON with the expected fields.
     #[error("is not an OCI manifest: {0}")]
     Form(String),
-    /// It lists manifests for several platforms.
+    /// It is an index of manifests for several platforms.
     #[error("is an image index; write the digest of one of its manifests after '@', such as {}", .0.as_deref().unwrap_or("sha256:…"))]
     Index(Option<String>),
-    /// It is of another kind of artifact.
+    /// It describes another kind of artifact.
     #[error("is {0}, not a component; expected the config {CONFIG_TYPE}, as 'patchbay plugin push' and wkg write it")]
     Kind(String),
-    /// It has another number of layers, or a layer of another type.
+    /// It does not have exactly one layer, or the layer has the wrong type.
     #[error("has {0}; a component is one layer of type {LAYER_TYPE}")]
     Layers(String),
     /// The digest of its layer is not a SHA-256.
@@ -131,10 +133,10 @@ impl RegistryManifest {
     }
 }
 
-/// A component as `plugin push` sends it.
+/// A component that `plugin push` sends, with its metadata.
 #[derive(Clone, Debug)]
 pub struct PushedComponent {
-    /// Its file name, under which other clients store it.
+    /// The file name under which other clients store it.
     pub title: String,
     /// The component.
     pub component: Vec<u8>,
@@ -147,7 +149,7 @@ pub struct PushedComponent {
 }
 
 impl PushedComponent {
-    /// Returns the config: the same bytes for the same component. The time is required by `wkg`, and would make them differ.
+    /// Returns the config, which has the same bytes for the same component. `wkg` requires the time, which is therefore fixed.
     pub fn config(&self) -> Vec<u8> {
         let config = json!({
             "created": "1970-01-01T00:00:00Z",

@@ -1,16 +1,16 @@
-//! Finds the entries that match a query best: BM25 in whole numbers, which returns the same order on every machine.
+//! Finds the entries that best match a query, using BM25 in integer arithmetic, which returns the same order on every machine.
 //!
-//! `tools` searches tools with it, `agent` skills.
+//! The crate `tools` uses it to search tools, and the crate `agent` to search skills.
 
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BinaryHeap, HashMap},
 };
 
-/// The texts of an entry. A word of the name counts four times, a word of the arguments twice.
+/// The texts of an entry. Words in the name count four times, words in the arguments twice.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SearchTexts<'a> {
-    /// The full name. A query that equals it finds the entry first.
+    /// The full name. If the query is equal to it, the entry comes first.
     pub name: &'a str,
     /// The names of arguments, separated by blanks.
     pub arguments: &'a str,
@@ -18,7 +18,7 @@ pub struct SearchTexts<'a> {
     pub description: &'a str,
 }
 
-/// The words of entries, with the entries that contain each.
+/// An index from words to the entries that contain them.
 #[derive(Debug, Default)]
 pub struct SearchIndex {
     /// For each word: the number of an entry, and the score of the word in it. Sorted by number.
@@ -27,8 +27,8 @@ pub struct SearchIndex {
     names: HashMap<String, u32>,
 }
 
-/// The numbers of the entries that match a query, the best first. Each is found when it is
-/// requested; the rest need not be sorted.
+/// The numbers of the entries that match a query, best first. They are sorted lazily, because callers often need only the first
+/// few.
 #[derive(Debug)]
 pub struct SearchMatches {
     best: BinaryHeap<(u64, Reverse<usize>)>,
@@ -37,7 +37,7 @@ pub struct SearchMatches {
 
 impl SearchMatches {
     /// Returns the work of the search, in steps of about equal time: the number of all entries, and for each word of the query the
-    /// number of entries that contain it. It depends on the entries and the query only.
+    /// number of entries that contain it. It depends only on the entries and the query.
     pub fn steps(&self) -> u64 {
         self.steps
     }
@@ -51,23 +51,23 @@ impl Iterator for SearchMatches {
     }
 }
 
-/// Words of one text that count. More would reward long texts.
+/// The most words of one text that count. A higher limit would reward long texts.
 const WORDS: usize = 64;
-/// One, in the fixed-point numbers of the scores.
+/// The number one in the fixed-point format of scores.
 const ONE: u64 = 1 << 16;
-/// The parameters of BM25, as usual: how soon more of a word counts less, and how much a long entry loses.
+/// The parameters of BM25, with their usual values: how quickly repeated words count less, and how much long entries are penalized.
 const K1: u64 = ONE * 6 / 5;
 const B: u64 = ONE * 3 / 4;
 
 impl SearchIndex {
-    /// The number of this ranking, which is part of each snapshot. The same snapshot and the same query must have the same
-    /// answer: a change of the ranking needs another number.
+    /// The number of this ranking, which is part of each snapshot. The same snapshot and query must always return the same results,
+    /// so any change of the ranking needs a new number.
     pub(crate) const RANKING: u32 = 1;
 
-    /// Indexes entries. Entries with the same score are found in this order.
+    /// Indexes entries. Entries with the same score are returned in this order.
     pub fn new<'a>(texts: impl IntoIterator<Item = SearchTexts<'a>>) -> Self {
         let mut index = Self::default();
-        // For each entry: the weighted number of its words.
+        // The weighted number of words in each entry.
         let mut lengths = Vec::new();
         for (number, texts) in texts.into_iter().enumerate() {
             let number = u32::try_from(number).unwrap_or(u32::MAX);
@@ -92,12 +92,12 @@ impl SearchIndex {
         index
     }
 
-    /// Returns the numbers of all entries that contain a word of the query, the best first.
+    /// Returns the numbers of all entries that contain a word of the query, best first.
     pub fn find(&self, query: &str) -> Vec<usize> {
         self.matches(query).collect()
     }
 
-    /// As [`SearchIndex::find`], for callers that need only the first ones.
+    /// Like [`SearchIndex::find`], for callers that need only the first matches.
     pub fn matches(&self, query: &str) -> SearchMatches {
         let total = self.count as u64;
         let mut query_words: Vec<_> = words(query).collect();
@@ -123,8 +123,8 @@ impl SearchIndex {
     }
 }
 
-/// Returns the score of a word in an entry before its rarity is known: of a word with this weighted count, in an entry with this
-/// weighted number of words.
+/// Returns the score of a word in an entry, not yet multiplied by the word's rarity. `count` is the word's weighted count, and
+/// `length` the entry's weighted number of words.
 fn saturated(count: u32, length: u64, average: u64) -> u32 {
     let count = u64::from(count) * ONE;
     let norm = ONE - B + B * length / average;
@@ -132,8 +132,8 @@ fn saturated(count: u32, length: u64, average: u64) -> u32 {
     u32::try_from(count * (K1 + ONE) / (count + K1 * norm / ONE)).unwrap_or(u32::MAX)
 }
 
-/// Returns the first words of a text: runs of letters and digits in lower case, also split before a capital letter that
-/// follows a small one. A plural `s` is dropped.
+/// Returns the first words of a text, in lower case: runs of letters and digits, also split where an upper-case letter follows a
+/// lower-case one. A plural `s` is dropped.
 fn words(text: &str) -> impl Iterator<Item = String> {
     let mut words = Vec::new();
     let mut word = String::new();
@@ -167,7 +167,7 @@ fn log2(value: u64) -> u64 {
     let mut rest = value >> whole;
     let mut log = u64::from(whole) * ONE;
     for bit in (0..ONE.ilog2()).rev() {
-        // The rest is in [1, 2): its square is in [1, 4).
+        // The rest is in [1, 2), so its square is in [1, 4).
         rest = rest * rest / ONE;
         if rest >= 2 * ONE {
             rest /= 2;
@@ -214,7 +214,7 @@ mod tests {
         assert_eq!(index.find("read x__y"), [1, 0]);
     }
 
-    /// The formula of the ranking, with every entry scored and sorted: the order must not change within one `RANKING`.
+    /// Scores and sorts every entry by the ranking's formula. The order must not change for the same `RANKING`.
     fn order_by_formula(texts: &[(String, String)], query: &str) -> Vec<usize> {
         let weighted = |(name, description): &(String, String)| {
             let mut counts = BTreeMap::<String, u64>::new();
@@ -250,7 +250,7 @@ mod tests {
     fn order_is_that_of_the_formula() {
         const NAMES: [&str; 7] = ["read", "write", "mail", "page", "calendar", "unit", "every"];
         let word = |n: usize| NAMES[n % NAMES.len()];
-        // `common` is in every entry: its score is 0 or near it.
+        // `common` is in every entry, so its score is close to 0.
         let text = |n: usize| {
             let description = format!("common {} ", word(n * n)).repeat(n % 5 + 1) + word(n / 3);
             (format!("{}__{}_{n}", word(n / 7), word(n)), description)

@@ -1,9 +1,9 @@
-//! The order in which skills and tools are kept if a model cannot be shown all of them. `agent` lists skills and declares tools
-//! by it; `tools` orders equal results of a search by it.
+//! The priority of skills and tools if not all of them can be shown to a model. The crate `agent` lists skills and declares tools
+//! in this order; the crate `tools` uses it to order equal search results.
 
 use patchbay_policy::Root;
 
-/// The place of a skill or a tool in that order. The first ones are kept; within a place, names decide.
+/// The rank of a skill or a tool. Lower ranks are kept first; within a rank, names decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ShownRank {
     /// Tools that the host implements.
@@ -16,25 +16,26 @@ pub enum ShownRank {
     Bundled,
     /// Skills of packages.
     Package,
-    /// The skills in folders of `skill_roots`.
+    /// The skills in the folders that `skill_roots` lists.
     Extra,
     /// Tools outside of the sandbox, such as an MCP server's.
     Outside,
-    /// Skills of a workspace that is not trusted. Its author may be anybody.
+    /// Skills of an untrusted workspace, which anyone may have written.
     UntrustedWorkspace,
 }
 
-/// Counts the results of one search that an untrusted workspace may have: a repository can write any words into its skills.
+/// Limits the results of one search that come from an untrusted workspace, because a repository can stuff its skills with any
+/// words.
 #[derive(Debug, Default)]
 pub struct ResultLimit {
     untrusted: usize,
 }
 
 impl ResultLimit {
-    /// Most results of an untrusted workspace.
+    /// The most results from an untrusted workspace.
     const UNTRUSTED: usize = 2;
 
-    /// Returns whether the next result, of a skill or tool in this place, may be returned.
+    /// Returns whether the next result, a skill or tool with this rank, may be returned.
     pub fn admits(&mut self, rank: ShownRank) -> bool {
         self.untrusted += usize::from(rank == ShownRank::UntrustedWorkspace);
         rank != ShownRank::UntrustedWorkspace || self.untrusted <= Self::UNTRUSTED
@@ -42,7 +43,7 @@ impl ResultLimit {
 }
 
 impl ShownRank {
-    /// Returns the place of the skills in `root`.
+    /// Returns the rank of the skills in `root`.
     pub(crate) fn of(root: Root, is_trusted: bool) -> Self {
         match root {
             Root::User => Self::User,

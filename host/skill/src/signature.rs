@@ -1,7 +1,8 @@
 //! Verifies OpenSSH signatures (`ssh-keygen -Y sign -n patchbay-plugin`). Patchbay itself never signs anything.
 //!
 //! A valid signature proves that the owner of one key signed exactly these bytes, as a Patchbay plugin. Whether that key may sign a
-//! package is decided elsewhere: `publishers` has the operator's rules, and `packages.lock` pins the first key that was seen.
+//! package is decided elsewhere: `[publishers.NAME]` in `config.toml` contains the operator's rules, and `packages.lock` pins the
+//! first key that was seen.
 
 mod key;
 mod wire;
@@ -18,7 +19,7 @@ use self::{
     wire::{MalformedField, WireFields, put_string},
 };
 
-/// The namespace of signatures of plugins: the argument of `ssh-keygen -n`.
+/// The namespace of plugin signatures: the argument of `ssh-keygen -n`.
 pub const SIGNATURE_NAMESPACE: &str = "patchbay-plugin";
 /// Size limit of a signature, in bytes. `ssh-keygen` writes a few hundred.
 pub const SIGNATURE_BYTES: usize = 16 << 10;
@@ -30,19 +31,19 @@ const END: &str = "-----END SSH SIGNATURE-----";
 /// Why a signature is not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SignatureError {
-    /// It is larger than [`SIGNATURE_BYTES`].
+    /// The signature is larger than [`SIGNATURE_BYTES`].
     #[error("the signature has {bytes} bytes; at most {} are read", SIGNATURE_BYTES)]
     TooLarge {
-        /// The number of bytes, as far as they were read.
+        /// The number of bytes that were read, which may not be all.
         bytes: usize,
     },
-    /// It lacks the lines around the base64 text, or that text is damaged.
+    /// The lines around the base64 text are missing, or the text is damaged.
     #[error("not an OpenSSH signature: expected base64 text between '{BEGIN}' and '{END}'")]
     Armor,
-    /// A field inside it is missing, too long or of the wrong form.
+    /// A field inside the signature is missing, too long or malformed.
     #[error("damaged OpenSSH signature: {0}")]
     Malformed(&'static str),
-    /// It was made for another purpose.
+    /// The signature was made for another purpose.
     #[error(
         "the signature is for the namespace '{0}', not '{SIGNATURE_NAMESPACE}'. Sign with: ssh-keygen -Y sign -n {SIGNATURE_NAMESPACE} -f KEY FILE"
     )]
@@ -50,7 +51,7 @@ pub enum SignatureError {
     /// The signed digest is neither SHA-256 nor SHA-512.
     #[error("unsupported hash '{0}' in the signature; use sha512 or sha256")]
     Hash(String),
-    /// The key is of a kind that is not accepted.
+    /// Keys of this kind are not accepted.
     #[error("keys of the kind '{0}' are not accepted; sign with one of {kinds}", kinds = KEY_KINDS.join(", "))]
     KeyKind(String),
     /// The security key signed without a touch.
@@ -70,7 +71,7 @@ impl From<MalformedField> for SignatureError {
 /// Checks `signature`, the contents of a `.sig` file, against the signed bytes, and returns the fingerprint of the key.
 ///
 /// # Errors
-/// [`SignatureError`], if it is not a valid signature of `signed` as a plugin.
+/// [`SignatureError`] if `signature` is not a valid plugin signature of `signed`.
 pub fn verify_signature(signature: &[u8], signed: &[u8]) -> Result<Fingerprint, SignatureError> {
     if signature.len() > SIGNATURE_BYTES {
         return Err(SignatureError::TooLarge { bytes: signature.len() });
@@ -94,7 +95,7 @@ pub fn verify_signature(signature: &[u8], signed: &[u8]) -> Result<Fingerprint, 
     };
     let key = PublicKey::parse(key_blob)?;
     let mut covered = MAGIC.to_vec();
-    // The reserved field is not used, and empty in everything that ssh-keygen signs.
+    // The reserved field is unused, and always empty in signatures by ssh-keygen.
     for field in [namespace, b"", hash, digest(algorithm, signed).as_ref()] {
         put_string(&mut covered, field);
     }
@@ -102,7 +103,7 @@ pub fn verify_signature(signature: &[u8], signed: &[u8]) -> Result<Fingerprint, 
     Ok(key.fingerprint())
 }
 
-/// Returns the bytes between the two lines; `None` if a line is missing, or the text is not base64.
+/// Decodes the base64 text between the `BEGIN` and `END` lines; `None` if a line is missing or the text is not base64.
 fn unarmored(signature: &[u8]) -> Option<Vec<u8>> {
     let text = str::from_utf8(signature).ok()?.trim();
     let text = text.strip_prefix(BEGIN)?.strip_suffix(END)?;
@@ -110,7 +111,7 @@ fn unarmored(signature: &[u8]) -> Option<Vec<u8>> {
     STANDARD.decode(base64).ok()
 }
 
-/// Returns a field for an error message.
+/// Cleans a field for an error message.
 fn quotable(bytes: &[u8]) -> String {
     text::excerpt(&String::from_utf8_lossy(bytes), 60)
 }

@@ -1,4 +1,4 @@
-//! The snapshot: the immutable set of skills of a session, its JSON form and its digest.
+//! The snapshot: a session's immutable set of skills, with its JSON form and digest.
 //!
 //! `build.rs` creates snapshots, the crate `session` stores them and loads them again, and `tools` and `agent` look up
 //! skills and tools in them.
@@ -17,8 +17,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{FileStorage, FileTotals, Manifest, SearchIndex, ShownRank};
 
-/// The format in which snapshots are written. Format 1 contained the instructions and had no number. Format 2 had fewer
-/// roots. In format 3 no skill could be called by its name alone. Format 4 had no packages.
+/// The format in which snapshots are written. Format 1 contained the instructions and had no number. Format 2 had fewer roots. In
+/// format 3, skills could not be called by name alone. Format 4 had no packages.
 const FORMAT: u32 = 5;
 
 /// The skills of a session. Immutable: a reload creates a new snapshot.
@@ -29,8 +29,8 @@ pub struct Snapshot {
     json: String,
     body: SnapshotBody,
     aliases: BTreeMap<Name, Vec<Name>>,
-    /// Instructions in memory, by digest. A new snapshot has those that were just read, format 1 has
-    /// all; all others are in the store.
+    /// Instructions in memory, by digest. A new snapshot has instructions that were just read, and format 1 contains all of them.
+    /// Any others are in the store.
     texts: BTreeMap<Digest, Arc<str>>,
 }
 
@@ -38,14 +38,14 @@ pub struct Snapshot {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SnapshotBody {
     pub(crate) format: u32,
-    /// The version of the order in which a search returns its matches.
+    /// The version of the search ranking. See [`SearchIndex::RANKING`].
     #[serde(default = "first_ranking")]
     pub(crate) ranking: u32,
-    /// Whether the user trusted the workspace, if it has skills. False in snapshots of earlier builds.
+    /// Whether the user trusted the workspace, if it has skills. False in snapshots from earlier builds.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) trusts_workspace: bool,
     pub(crate) skills: BTreeMap<Name, Skill>,
-    /// The skills whose names are commands as well, unless an alias has the same name. They are stored because they depend on the
+    /// The skills that can also be called by name, unless an alias has the same name. The set is stored because it depends on the
     /// names that the build reserves.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(crate) called_by_name: BTreeSet<Name>,
@@ -57,8 +57,8 @@ fn first_ranking() -> u32 {
 }
 
 impl SnapshotBody {
-    /// Returns a body in the current format. `trusted` says whether the user trusts the workspace; `reserved` are the
-    /// names that no skill has as a command.
+    /// Returns a body in the current format. `trusted` is true if the user trusts the workspace; `reserved` are names that cannot
+    /// be the commands of skills.
     pub(crate) fn new(
         skills: BTreeMap<Name, Skill>,
         diagnostics: Vec<Diagnostic>,
@@ -89,7 +89,7 @@ impl SnapshotBody {
         commands
     }
 
-    /// Returns the skills of an untrusted workspace whose alias is the name of a skill that is called by it.
+    /// Returns the skills of an untrusted workspace with an alias that is the name of a skill in `called_by_name`.
     pub(crate) fn shadowing(&self) -> impl Iterator<Item = &Skill> {
         let is_untrusted = |skill: &&Skill| skill.root.is_workspace() && !self.trusts_workspace;
         let aliased =
@@ -98,14 +98,14 @@ impl SnapshotBody {
     }
 }
 
-/// A skill, as it is in a snapshot.
+/// A skill with everything that a snapshot stores about it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Skill {
     /// The name, unique in the snapshot.
     pub name: Name,
-    /// The root in which it was found.
+    /// The root where the skill was found.
     pub root: Root,
-    /// The canonical path of the root, for [`Root::Extra`]; the package's name, for [`Root::Package`].
+    /// For [`Root::Extra`], the canonical path of the root; for [`Root::Package`], the package's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root_path: Option<String>,
     /// The manifest parsed from the skill's SKILL.md.
@@ -116,10 +116,9 @@ pub struct Skill {
     /// The tools of its component, sorted by name.
     #[serde(with = "shared")]
     pub tools: Arc<[ToolSpec]>,
-    /// Digest over all its files. In a snapshot of format 1: digest of the component, or
-    /// of SKILL.md without a component.
+    /// Digest over all its files. In a snapshot of format 1, the digest of the component, or of SKILL.md if there is no component.
     pub digest: Digest,
-    /// The count of its files, and where the store has them. `None` in snapshots of builds that did not store files.
+    /// The number and size of its files, and where they are stored. `None` in snapshots from builds that did not store files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<FileTotals>,
     /// True if `digest` covers all files; false in a snapshot of format 1. Not serialized.
@@ -131,7 +130,7 @@ fn yes() -> bool {
     true
 }
 
-/// Serializes values that snapshots share by value.
+/// Serializes shared values by value.
 mod shared {
     use std::sync::Arc;
 
@@ -149,7 +148,7 @@ mod shared {
     }
 }
 
-/// Why a skill was left out of a snapshot, or which part of it does not work. Shown by `/skills`.
+/// Why a skill was left out of a snapshot, or why part of it does not work. Shown by `/skills`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Diagnostic {
     /// Name of the skill, or of the folder or file that is not a skill, cleaned for display.
@@ -171,7 +170,7 @@ pub enum SnapshotError {
         /// The digest of the stored text.
         found: Digest,
     },
-    /// A newer version of Patchbay wrote it in a format that this version does not know.
+    /// A newer version of Patchbay wrote the snapshot in a format that this version does not know.
     #[error("this session was written by a newer Patchbay.")]
     Newer,
     /// The text is not JSON of a known format.
@@ -181,14 +180,13 @@ pub enum SnapshotError {
 
 impl Snapshot {
     pub(crate) fn new(body: SnapshotBody, version: u64, texts: BTreeMap<Digest, Arc<str>>) -> Self {
-        // Cannot fail: the body consists of maps with text keys, texts and numbers.
+        // Serializing maps with string keys, strings and numbers cannot fail.
         let json = serde_json::to_string(&body).unwrap_or_default();
         let aliases = body.commands();
         Self { version, digest: Digest::of(json.as_bytes()), json, body, aliases, texts }
     }
 
-    /// Loads the text of [`Snapshot::to_json`], in the current or an older format. Keeps the
-    /// text and the digest unchanged.
+    /// Loads the output of [`Snapshot::to_json`], in the current or an older format. The text and the digest stay unchanged.
     ///
     /// # Errors
     /// [`SnapshotError`] if the text does not match `digest`, is malformed, or has a newer format.
@@ -219,12 +217,12 @@ impl Snapshot {
         }
     }
 
-    /// The text of instructions, if this snapshot has it; otherwise the store does.
+    /// Returns the text of instructions if this snapshot has it in memory; otherwise it is in the store.
     pub fn text(&self, instructions: &Digest) -> Option<&Arc<str>> {
         self.texts.get(instructions)
     }
 
-    /// Takes the texts out that were read just now, to be stored.
+    /// Removes and returns the texts that were just read, for the store.
     pub fn take_texts(&mut self) -> BTreeMap<Digest, Arc<str>> {
         std::mem::take(&mut self.texts)
     }
@@ -234,7 +232,7 @@ impl Snapshot {
         &self.json
     }
 
-    /// 1, 2, 3 … in its session.
+    /// Returns the snapshot's number in its session: 1, 2, 3 …
     pub fn version(&self) -> u64 {
         self.version
     }
@@ -249,7 +247,7 @@ impl Snapshot {
         self.body.skills.values()
     }
 
-    /// Returns the place of a skill in the order in which models are shown skills.
+    /// Returns the rank of a skill in the order in which skills are shown to models.
     pub fn shown_rank(&self, skill: &Skill) -> ShownRank {
         ShownRank::of(skill.root, self.body.trusts_workspace)
     }
@@ -271,8 +269,7 @@ impl Snapshot {
         &self.body.diagnostics
     }
 
-    /// Returns why no file of `skill` can be read, a skill of this snapshot that is over a limit on
-    /// files; `None` for any other skill.
+    /// Returns why the files of `skill` cannot be read, if it exceeds a limit on files; `None` for any other skill.
     pub fn files_problem(&self, skill: &Skill) -> Option<&str> {
         if skill.files?.place != FileStorage::Nowhere {
             return None;
@@ -283,8 +280,8 @@ impl Snapshot {
         Some(found.map_or("The skill exceeds a limit on files.", |found| found.message.as_str()))
     }
 
-    /// Iterates over the aliases with the skills that claim each, sorted. An alias with several skills does not work. The name of a
-    /// skill that is called by it is among them.
+    /// Iterates over the aliases with the skills that claim each, sorted. An alias with several skills does not work. Names of
+    /// skills that can be called by name are included.
     pub fn aliases(&self) -> impl Iterator<Item = (&Name, &[Name])> {
         self.aliases.iter().map(|(alias, skills)| (alias, &skills[..]))
     }
@@ -328,13 +325,13 @@ impl Skill {
         self.tools.iter().find(|tool| tool.name.as_str() == name)
     }
 
-    /// Returns true if its `command_tool` belongs to another skill.
+    /// Returns true if the skill's `command_tool` belongs to another skill.
     pub fn borrows_tool(&self) -> bool {
         let tool = self.manifest.command_tool.as_deref().and_then(split_tool);
         tool.is_some_and(|(skill, _)| skill != self.name.as_str())
     }
 
-    /// Returns the full name of its `command_tool`; `None` if it has none.
+    /// Returns the full name of the skill's `command_tool`, if it has one.
     pub fn command_tool(&self) -> Option<String> {
         let tool = self.manifest.command_tool.as_deref()?;
         Some(if tool.contains("__") { tool.to_owned() } else { format!("{}__{tool}", self.name) })

@@ -1,8 +1,7 @@
 //! Reads the contents of a candidate's files, for the store.
 //!
-//! Called by the crate `session` for the skills of a new snapshot whose files are not stored yet. Files may
-//! change at any time. The snapshot must match the bytes read here, so the list of files, and with it the skill's
-//! digest, is made again from them.
+//! Called by the crate `session` for skills of a new snapshot if their files are not stored yet. Files may change at any time. The
+//! snapshot must match the bytes read here, so the list of files, and thereby the skill's digest, is computed again from them.
 
 use std::{collections::BTreeMap, io, path::Path, sync::Arc};
 
@@ -20,19 +19,19 @@ use crate::{
     listing::{self, Totals},
 };
 
-/// Where the contents of a candidate's files are.
+/// Where to read the contents of a candidate's files.
 #[derive(Clone, Debug)]
 pub(crate) enum FileSource {
     Folder(SkillFolder),
     /// The only file of a command, which is its SKILL.md.
     Command(ComponentFile),
-    /// A skill of the binary without a component: its SKILL.md.
+    /// The SKILL.md of a bundled skill without a component.
     Memory(Bytes),
-    /// In the component, or the skill has no files because of a limit.
+    /// Nothing to read: the files are in the component, or left out because of a limit.
     NoPack,
 }
 
-/// A skill's folder on disk. It is opened again to read the files, because a process may not keep a thousand folders open.
+/// A skill's folder on disk. It is opened again to read the files, because a process cannot keep thousands of folders open.
 #[derive(Clone, Debug)]
 pub(crate) struct SkillFolder {
     pub(crate) root: Root,
@@ -46,16 +45,16 @@ pub(crate) struct SkillFolder {
 pub struct ReadFiles {
     /// The files that were read.
     pub files: FileSet,
-    /// The candidate with the list of these files. Its digest differs if a file has changed since the discovery.
+    /// The candidate with the list of these files. Its digest differs if a file has changed since discovery.
     pub candidate: Candidate,
 }
 
 impl Candidate {
-    /// Reads the files of a skill whose place is [`FileStorage::Pack`]. A file that can no longer be
-    /// read is left out, with a note.
+    /// Reads the files of a skill that are stored in a pack ([`FileStorage::Pack`]). A file that can no longer be read is left out,
+    /// with a note.
     ///
     /// # Errors
-    /// [`Changed`] if the SKILL.md has changed since the discovery, or the folder is gone.
+    /// [`Changed`] if the SKILL.md has changed since discovery, or the folder is gone.
     pub fn read_files(&self) -> Result<ReadFiles, Changed> {
         match &self.source {
             FileSource::Folder(folder) => self.read_folder(folder),
@@ -69,7 +68,7 @@ impl Candidate {
         }
     }
 
-    /// Returns the files of a skill that has no other than its SKILL.md.
+    /// Returns the files of a skill that only has a SKILL.md.
     fn only(&self, skill_md: Bytes) -> ReadFiles {
         let mut files = FileSet::default();
         files.insert(SKILL_MD.to_owned(), skill_md);
@@ -99,7 +98,7 @@ impl Candidate {
                     totals.add(path, contents.len() as u64);
                     files.insert((*path).to_owned(), contents);
                 }
-                // Without its SKILL.md it is another skill, or none.
+                // A skill cannot continue without its SKILL.md.
                 _ if *path == SKILL_MD => return Err(Changed),
                 Ok(None) => {}
                 Err(problem) => notes.push(problem),
@@ -117,11 +116,11 @@ impl Candidate {
     }
 }
 
-/// The contents of the files of a skill by path, or why a file cannot be one of them.
+/// The contents of a skill's files by path, or why a file cannot be included.
 pub type FolderFiles = Result<BTreeMap<String, Vec<u8>>, Problem>;
 
-/// Reads the files that belong into the component of the skill in `folder`: all files of the skill besides SKILL.md, without
-/// the sources of the component ([`is_source`](crate::is_source)).
+/// Reads the files to embed in the component of the skill in `folder`: all files of the skill besides SKILL.md, without the sources
+/// of the component ([`is_source`](crate::is_source)).
 ///
 /// # Errors
 /// The folder cannot be read.
@@ -131,7 +130,7 @@ pub fn files_to_embed(folder: &Path) -> io::Result<FolderFiles> {
     Ok(contents(&folder, listing))
 }
 
-/// Reads the files of the skill in `folder` as loading does, with its SKILL.md and without its component.
+/// Reads the files of the skill in `folder` like loading does, with its SKILL.md but without its component.
 ///
 /// # Errors
 /// The folder cannot be read.
@@ -153,7 +152,7 @@ fn contents(folder: &Dir, listing: listing::Listing) -> FolderFiles {
     listing.files.into_keys().map(read).collect()
 }
 
-/// Reads one file. The limits of the skill are checked again, since files may have grown.
+/// Reads one file. The skill's limits are checked again, because files may have grown.
 fn read(folder: &Dir, path: &str, totals: &mut Totals) -> Result<Option<Vec<u8>>, Problem> {
     let skipped = |why: &str| {
         let message = format!("'{}' {why}.", text::excerpt(path, 80));

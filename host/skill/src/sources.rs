@@ -1,8 +1,8 @@
-//! Recognises the source files of a skill's component. They are not part of the skill: loading ignores them in a
-//! folder with a component, and `plugin build` does not embed them.
+//! Recognizes the source files of a skill's component. They are not part of the skill: loading ignores them in a folder with a
+//! component, and `plugin build` does not embed them.
 
-/// Names directly in a skill's folder that belong to the sources of its component: files and folders of compilers, package
-/// managers and their outputs, and the README, which is for people who change the sources. SKILL.md is for everyone else.
+/// Top-level names in a skill's folder that count as sources of its component: files and outputs of compilers and package managers,
+/// and the README, because it is for people who change the sources. SKILL.md is for everyone else.
 const SOURCES: &[&str] = &[
     "CMakeLists.txt",
     "Cargo.lock",
@@ -39,7 +39,8 @@ const SOURCES: &[&str] = &[
     "yarn.lock",
 ];
 
-/// Extensions of source files directly in a skill's folder. Scripts that belong to the skill are in a folder such as `scripts`.
+/// Extensions of source files at the top level of a skill's folder. Scripts that belong to the skill can be in a folder such as
+/// `scripts`.
 const SOURCE_EXTENSIONS: &[&str] =
     &["a", "c", "cc", "cjs", "cpp", "go", "h", "hpp", "js", "mjs", "o", "py", "rs", "ts", "wat", "wit", "zig"];
 

@@ -1,5 +1,5 @@
-//! Unpacks the archives (`.tar.gz`) of packages into a new folder. Archives come from strangers: bytes, entries and names are bounded
-//! while they are read, and nothing is written outside of the folder.
+//! Unpacks package archives (`.tar.gz`) into a new folder. Archives are untrusted: the number of bytes and entries and their names
+//! are checked while reading, and nothing is written outside of the folder.
 
 use std::{
     fs::{self, OpenOptions},
@@ -12,29 +12,29 @@ use flate2::read::MultiGzDecoder;
 use patchbay_core::{Code, text};
 use tar::{Archive, Entry, EntryType};
 
-/// Size limit of all files together, unpacked.
+/// Size limit of all unpacked files together, in bytes.
 pub const UNPACKED_BYTES: u64 = 64 << 20;
-/// Limit on entries: twice the files of a package, for its folders.
+/// Limit on entries: twice the limit of files in a package, to leave room for folders.
 const ENTRIES: u64 = 20_000;
-/// Headers, padding and long names of an entry.
+/// Bytes allowed for an entry's headers, padding and long names.
 const ENTRY_BYTES: u64 = 2 << 10;
-/// Folders above a file: those of a package, and some above it.
+/// The most segments in an entry's path, with room for folders above the package.
 const DEPTH: usize = 32;
 
 /// Why an archive was not unpacked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TarballError {
-    /// It is not a `.tar.gz`, or damaged.
+    /// The archive is damaged, or not a `.tar.gz`.
     #[error("cannot read the archive: {0}; expected a .tar.gz")]
     Damaged(String),
-    /// Its files are too large together, or its headers are.
+    /// The files or the headers of the archive are too large in total.
     #[error("the archive has more than {} MiB unpacked, the limit of a package", UNPACKED_BYTES >> 20)]
     TooLarge,
-    /// It has too many entries.
+    /// The archive has too many entries.
     #[error("the archive has more than {ENTRIES} files and folders")]
     TooMany,
-    /// An entry that a package may not have.
+    /// The archive has an entry that is not allowed in a package.
     #[error("the archive's entry '{name}' {why}")]
     Entry {
         /// The name, shortened.
@@ -42,7 +42,7 @@ pub enum TarballError {
         /// What is wrong with it, after the name.
         why: String,
     },
-    /// A file of the folder cannot be written.
+    /// A file cannot be written to the folder.
     #[error("cannot unpack '{name}': {source}")]
     Write {
         /// The name of the entry, shortened.
@@ -53,9 +53,9 @@ pub enum TarballError {
     /// The folder named by `--path` is not in the archive.
     #[error("the archive has no folder '{path}'; it has {}", .there.join(", "))]
     NoFolder {
-        /// The folder that was asked for.
+        /// The folder that was requested.
         path: String,
-        /// The entries of the archive's first level.
+        /// The top-level entries of the archive.
         there: Vec<String>,
     },
 }
@@ -71,8 +71,8 @@ impl TarballError {
     }
 }
 
-/// Unpacks a `.tar.gz` into the empty folder `into`. Files get neither the times nor the modes of the archive, and links are created
-/// last, so that no entry is written through one. On an error, the folder may have some of the files.
+/// Unpacks a `.tar.gz` into the empty folder `into`. Times and modes in the archive are ignored, and links are created last, so no
+/// entry is written through a link. After an error, the folder may contain some of the files.
 ///
 /// # Errors
 /// [`TarballError`].
@@ -98,7 +98,7 @@ fn entries(archive: impl Read, into: &Path) -> Result<(), TarballError> {
         let raw = entry.path_bytes().into_owned();
         let refused = |why: String| TarballError::Entry { name: shown(&raw), why };
         let kind = entry.header().entry_type();
-        // Git writes the commit into one.
+        // Git stores the commit in a global header.
         if kind == EntryType::XGlobalHeader {
             continue;
         }
@@ -168,7 +168,7 @@ fn copy(mut from: impl Read, mut to: impl Write, raw: &[u8]) -> Result<u64, Tarb
     }
 }
 
-/// Returns the path below the package's folder; an error is what is wrong with it, after its name.
+/// Returns the path in the package's folder. The error continues a sentence that begins with the entry's name.
 fn inner_path(raw: &[u8]) -> Result<PathBuf, &'static str> {
     let name = str::from_utf8(raw).map_err(|_| "has a name that is not UTF-8")?;
     if name.contains('\\') || name.chars().any(char::is_control) {
@@ -186,8 +186,8 @@ fn inner_path(raw: &[u8]) -> Result<PathBuf, &'static str> {
     if path.components().count() > DEPTH { Err("is too many folders deep") } else { Ok(path) }
 }
 
-/// Whether a link in the folder `parent` stays inside the package, regardless of other links: `..` may occur in its
-/// target only at the beginning, where each one leaves a real folder, not a link.
+/// Returns whether a link in the folder `parent` stays inside the package, regardless of other links. Its target can contain `..`
+/// only at the beginning, where each `..` leaves a real folder, not a link.
 fn stays_inside(parent: &Path, target: &[u8]) -> bool {
     let Ok(target) = str::from_utf8(target) else { return false };
     let mut components = Path::new(target).components().filter(|component| *component != Component::CurDir).peekable();
@@ -201,7 +201,7 @@ fn stays_inside(parent: &Path, target: &[u8]) -> bool {
         && components.all(|component| matches!(component, Component::Normal(_)))
 }
 
-/// Errors of the library quote the archive.
+/// The message is cleaned, because errors of the library quote the archive.
 fn damaged(error: io::Error) -> TarballError {
     TarballError::Damaged(text::excerpt(&error.to_string(), 200))
 }
@@ -220,8 +220,8 @@ fn shown(raw: &[u8]) -> String {
     text::excerpt(&String::from_utf8_lossy(raw), 200)
 }
 
-/// Returns the package's folder below `root`, where an archive was unpacked: `path` in it; without one, its only folder if it has
-/// nothing else, as archives of releases do; otherwise `root`.
+/// Returns the package's folder in `root`, where an archive was unpacked: the folder `path` if it is set; otherwise the only folder
+/// if there is nothing else, as in archives of releases; otherwise `root` itself.
 ///
 /// # Errors
 /// [`TarballError::NoFolder`], [`TarballError::Entry`] for a path that leads out, [`TarballError::Write`] if `root` cannot be read.
@@ -237,7 +237,7 @@ pub fn unpacked_folder(root: &Path, path: Option<&str>) -> Result<PathBuf, Tarba
     };
     let refused = |why: &str| TarballError::Entry { name: text::excerpt(path, 200), why: why.to_owned() };
     let folder = root.join(inner_path(path.as_bytes()).map_err(refused)?);
-    // Also of a link the real place counts.
+    // If the folder is a link, its target counts.
     let inside = folder.canonicalize().ok().zip(root.canonicalize().ok());
     match inside {
         Some((folder, root)) if folder.is_dir() && folder.starts_with(&root) => Ok(folder),
@@ -251,7 +251,7 @@ pub fn unpacked_folder(root: &Path, path: Option<&str>) -> Result<PathBuf, Tarba
     }
 }
 
-/// Ends with an error after `left` bytes, since a small archive can unpack to any size.
+/// Fails after `left` bytes, because a small archive can unpack to any size.
 struct BoundedReader<R> {
     inner: R,
     left: u64,

@@ -1,4 +1,4 @@
-//! Writing packages, judged by the specification's schemas in our words and by the reader.
+//! Writes packages, then checks them with our own version of the specification's schemas and reads them back.
 
 use patchbay_schema::{PatternBudget, Schema};
 use patchbay_skill::SECTION;
@@ -26,7 +26,7 @@ impl Author {
         fs::write(path, contents).unwrap();
     }
 
-    /// Writes a component without code that contains a SKILL.md.
+    /// Writes a component that contains a SKILL.md but no code.
     fn component(&self, path: &str, skill_md: &str) {
         let mut bytes = b"\0asm\x0d\0\x01\0".to_vec();
         CustomSection { name: SECTION.into(), data: skill_md.as_bytes().into() }.append_to_component(&mut bytes);
@@ -58,7 +58,7 @@ impl Author {
     }
 }
 
-/// Checks a file against our words of the specification's schema.
+/// Checks a file against our own version of the specification's schema.
 fn conforms(schema: &str, file: &Value) -> Result<(), String> {
     let schema: Value = serde_json::from_str(schema).unwrap();
     let schema = Schema::compile(&schema, &mut PatternBudget::default()).unwrap();
@@ -128,7 +128,7 @@ fn skills_become_a_package() {
         mcp["mcpServers"],
         json!({"acme-tools": {"type": "stdio", "command": "patchbay", "args": ["mcp", "--package", "${PLUGIN_ROOT}"]}})
     );
-    // Read from its place, it is the package that was checked.
+    // The package in its final folder is the one that was checked.
     let again = AgentPlugin::read(&written.folder).unwrap();
     assert_eq!((again.files, again.notes), (written.plugin.files, vec![]));
 }
@@ -190,7 +190,7 @@ fn marketplace_and_claude_files_are_written_on_request() {
     );
     let server = &author.json("acme/plugins/acme/.mcp.json")["mcpServers"]["acme"];
     assert_eq!(server["args"], json!(["mcp", "--package", "${CLAUDE_PLUGIN_ROOT}"]));
-    // Cursor would read it first.
+    // Cursor would prefer `.claude-plugin`.
     assert!(!author.path("acme/plugins/acme/.claude-plugin").exists());
     let marketplace = patchbay_skill::agent_plugin::read_marketplace(&author.path("acme")).unwrap().unwrap();
     assert_eq!(marketplace.plugins[0].commands("acme"), ["patchbay plugin add acme/plugins/acme"]);
@@ -229,6 +229,6 @@ fn what_cannot_be_a_package_is_refused() {
     let (code, message) = author.refusal(&["greet.wasm"], "acme");
     assert_eq!(code, Code::PackageServersInvalid);
     assert!(message.contains("it targets Agent Plugins 1.1.0, but plugin.json targets 1.0.0"), "{message}");
-    // The package from before is whole.
+    // The earlier package is intact.
     assert_eq!(AgentPlugin::read(&author.path("acme")).unwrap().skills[0].path, "skills/notes");
 }

@@ -1,4 +1,4 @@
-//! Bundles JavaScript or TypeScript with esbuild, and makes a component of the bundle with componentize-qjs.
+//! Bundles JavaScript or TypeScript with esbuild, and turns the bundle into a component with componentize-qjs.
 
 mod explain;
 
@@ -67,15 +67,16 @@ pub(super) fn compile(sources: &PluginSources<'_>) -> Result<Compiled, BuildErro
     Ok(Compiled { source_map, ..read(&component)?.into() })
 }
 
-/// Returns the path of esbuild's binary for this machine. Not its script in `.bin`, which prints a trace of its own after the errors.
+/// Returns the path of esbuild's binary for this machine. The script in `.bin` is only the fallback, because it prints its own
+/// stack trace after the errors.
 fn esbuild_binary(tools: &Path) -> PathBuf {
     let packages = fs::read_dir(tools.join("node_modules/@esbuild")).into_iter().flatten().flatten();
     let binary = packages.map(|package| package.path().join("bin/esbuild")).find(|binary| binary.exists());
     binary.unwrap_or_else(|| toolchain::program(tools, Toolchain::JavaScript, "esbuild"))
 }
 
-/// Returns a source map whose sources are relative to the plugin's folder, instead of the bundle's folder. `None` if it is not a source
-/// map: then traces show places in the bundle.
+/// Returns a source map whose sources are relative to the plugin's folder, instead of the bundle's folder. Returns `None` if `map`
+/// is not a source map; traces then show places in the bundle.
 fn relative_sources(map: &[u8], bundle_folder: &Path, folder: &Path) -> Option<Vec<u8>> {
     let mut map: serde_json::Value = serde_json::from_slice(map).ok()?;
     for source in map.get_mut("sources")?.as_array_mut()? {
@@ -117,7 +118,7 @@ fn check_export(sources: &PluginSources<'_>, metafile: &[u8]) -> Result<(), Buil
         PluginKind::Skill => ("skill", "export const skill = defineSkill({ … });"),
         PluginKind::Provider => ("adapter", "export const adapter = defineProvider({ … });"),
     };
-    // A metafile that cannot be read says nothing against the bundle.
+    // Without a readable metafile, the exports cannot be checked.
     let Ok(metafile) = serde_json::from_slice::<Metafile>(metafile) else { return Ok(()) };
     let exports: Vec<String> = metafile.outputs.into_values().flat_map(|output| output.exports).collect();
     if exports.iter().any(|export| export == wanted) {

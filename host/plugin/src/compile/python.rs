@@ -1,4 +1,4 @@
-//! Makes a component of Python sources with componentize-py, which puts the interpreter in.
+//! Turns Python sources into a component with componentize-py, which includes the interpreter.
 
 use std::{fs, path::Path, process::Stdio};
 
@@ -17,10 +17,10 @@ pub(super) fn compile(sources: &PluginSources<'_>) -> Result<Compiled, BuildErro
     let wit = sources.wit(scratch.path())?;
     let contract = Contract::read(&wit)?;
     let component = scratch.path().join("component.wasm");
-    // Not the script alone: its first line names the folder that it was installed into, which may have moved.
+    // Python is named explicitly, because the script's first line names the folder it was installed into, which may have moved.
     let mut componentize = command(&tools, Toolchain::Python, "python");
     componentize.arg(tools.join("bin/componentize-py"));
-    // It searches packages in VIRTUAL_ENV, and must not find the ones that the user has installed.
+    // componentize-py searches VIRTUAL_ENV for packages, and must not find packages that the user has installed.
     componentize
         .current_dir(sources.folder)
         .env("VIRTUAL_ENV", &tools)
@@ -34,10 +34,11 @@ pub(super) fn compile(sources: &PluginSources<'_>) -> Result<Compiled, BuildErro
     Ok(Compiled { notes, ..read(&component)?.into() })
 }
 
-/// Runs the part of the SDK that finds mistakes in the text of the sources, and returns its notes. It takes a tenth of
-/// a second, and the compiler takes ten.
+/// Runs the SDK's static checks of the sources, and returns their notes. This takes a tenth of a second; the compiler takes ten
+/// seconds.
 ///
-/// It uses the SDK inside the binary, not the copy in the plugin's folder, because no code of a plugin may run outside of the sandbox.
+/// It uses the SDK inside the binary, not the copy in the plugin's folder, because a plugin's code must not run outside of the
+/// sandbox.
 fn checked(folder: &Path, tools: &Path, scratch: &Path) -> Result<Vec<String>, BuildError> {
     let sdk = scratch.join("checks");
     for (path, content) in embedded::files_below("sdk/python") {
@@ -51,7 +52,7 @@ fn checked(folder: &Path, tools: &Path, scratch: &Path) -> Result<Vec<String>, B
     }
     let run = "import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); runpy.run_module('patchbay_sdk.check', run_name='__main__')";
     let mut python = command(tools, Toolchain::Python, "python");
-    // Isolated: neither the current folder nor packages of the user are imported.
+    // `-I` isolates Python: it imports neither from the current folder nor from the user's packages.
     python.args(["-I", "-B", "-X", "utf8", "-c", run]).arg(&sdk).arg(folder);
     let output = python.stdout(Stdio::piped()).stderr(Stdio::piped()).output();
     let output = output.map_err(|source| BuildError::NoCompiler { program: "python".to_owned(), source })?;
@@ -69,8 +70,8 @@ fn lossy(bytes: &[u8]) -> String {
     text::clean(&String::from_utf8_lossy(bytes))
 }
 
-/// Finds the SDK's message in the output of a failed build: it begins with `error: `, and ends where the
-/// interpreter's own messages begin.
+/// Finds the SDK's message in the output of a failed build: it begins with `error: `, and ends before the interpreter's own
+/// messages.
 fn authors_part(printed: &str) -> Option<String> {
     let message = &printed[printed.find("error: ")? + "error: ".len()..];
     let end = ["\nException ignored", "\n\n\n", "\nCaused by:"].iter().filter_map(|mark| message.find(mark)).min();

@@ -1,4 +1,4 @@
-//! Builds a crate with cargo, without any path of this machine in the module.
+//! Builds a crate with cargo, and keeps paths of this machine out of the module.
 
 use std::{
     collections::BTreeSet,
@@ -35,7 +35,7 @@ pub(super) fn compile(folder: &Path, target: &str) -> Result<Vec<u8>, BuildError
     read(&module).map_err(BuildError::io(&module))
 }
 
-/// Returns advice after cargo failed, in addition to its messages.
+/// Returns advice for a failed build, in addition to cargo's messages.
 fn advice(folder: &Path, target: &str, metadata: &Metadata) -> String {
     if !folder.join("src/lib.rs").is_file() {
         return "a plugin is a library: put its tools into src/lib.rs, and under [lib] in Cargo.toml write crate-type = [\"cdylib\", \
@@ -65,7 +65,7 @@ fn advice(folder: &Path, target: &str, metadata: &Metadata) -> String {
     "its messages are above".to_owned()
 }
 
-/// A message of cargo about a file that it produced.
+/// A cargo message about a file that was built.
 #[derive(Deserialize)]
 struct Artifact {
     reason: String,
@@ -94,15 +94,14 @@ struct Package {
     /// `None` for a package in a local folder.
     source: Option<String>,
     manifest_path: PathBuf,
-    /// The oldest compiler for it.
+    /// The oldest compiler that can build the package.
     #[serde(default)]
     rust_version: Option<String>,
 }
 
 impl Metadata {
-    /// Runs `cargo metadata`. Without a network cargo may not know packages that only tests need; then
-    /// this falls back to the crate alone. If that fails too, it returns empty metadata: the build itself
-    /// will fail and report the reason.
+    /// Runs `cargo metadata`. Without a network, cargo may not know packages that only tests need. In this case it falls back to
+    /// the crate alone. If that fails too, it returns empty metadata: the build itself will fail and report the reason.
     fn load(manifest: &Path, target: &str) -> Result<Self, BuildError> {
         for more in [&["--filter-platform", target][..], &["--no-deps"]] {
             let mut command = command(manifest, &["metadata", "--format-version", "1"]);
@@ -129,7 +128,7 @@ impl Metadata {
             .filter_map(|package| package.manifest_path.parent()?.parent())
             .chain(registries.iter().map(PathBuf::as_path))
             .collect();
-        // The package's own folder becomes nothing: paths in debug information are relative to it.
+        // The workspace's folder is replaced with nothing, which makes paths in debug information relative to it.
         let remap = |from: &Path, to: &str| {
             let mut flag = OsString::from("--remap-path-prefix=");
             flag.push(from);
@@ -151,7 +150,7 @@ impl Metadata {
 /// Runs cargo with additional flags for rustc. Flags that the author has set are kept.
 fn run_with_flags(manifest: &Path, arguments: &[&str], target: &str, flags: &[OsString]) -> Result<Output, BuildError> {
     let mut command = command(manifest, arguments);
-    // cargo reads flags for rustc from one source only: these variables first, then its configuration.
+    // cargo reads flags for rustc from only one source: these variables first, then its configuration.
     let separator = OsStr::new("\x1f");
     let own = match (env::var_os("CARGO_ENCODED_RUSTFLAGS"), env::var("RUSTFLAGS")) {
         (Some(encoded), _) => Some(vec![encoded]),

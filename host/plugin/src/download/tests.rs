@@ -27,7 +27,7 @@ async fn file_is_hashed_and_compared_while_it_arrives() {
     let url = server.url("/greet.wasm");
     let digest = Digest::of(b"not gzip");
     let known = ExpectedFile { digest: Some(digest), bytes: Some(8) };
-    // As curl does: a file is stored as it is sent, whatever its headers say about an encoding.
+    // Like curl, a download stores the file exactly as it was sent, whatever encoding its headers declare.
     let (download, file) = fetched(&url, known, limits()).await.unwrap();
     assert_eq!((download, &*file), (Download { digest, bytes: 8 }, &b"not gzip"[..]));
     assert!(server.received()[0].head.contains("\r\naccept-encoding: identity"), "{:?}", server.received());
@@ -51,7 +51,7 @@ async fn size_time_and_pace_are_limited() {
         error,
         format!("the file from http://localhost:{} has more than 1000 bytes, the limit of a package", large.port)
     );
-    // Without a length, too.
+    // The limit also holds without a Content-Length.
     let endless = Stub::new(|_| StubReply::Whole([&b"HTTP/1.1 200 x\r\n\r\n"[..], &[0; 5000]].concat())).await;
     assert!(refused(&endless.url("/")).await.contains("more than 1000 bytes"));
 

@@ -1,11 +1,11 @@
-//! Packages from addresses on loopback.
+//! Tests of fetching packages from a server on loopback.
 
 use flate2::{Compression, write::GzEncoder};
 
 use super::*;
 use crate::stub::{Stub, reply};
 
-/// A component without imports and exports, with the SKILL.md of the skill `greet`.
+/// A component without imports or exports, with the SKILL.md of the skill `greet`.
 fn component() -> Vec<u8> {
     let (section, skill_md) = ("patchbay:skill.md", "---\nname: \"greet\"\n---\n");
     let length = u8::try_from(1 + section.len() + skill_md.len()).unwrap();
@@ -54,7 +54,7 @@ async fn file_has_the_name_of_its_skill() {
     assert!(!folder.exists());
     let error = fetched(&url, Some(Digest::of(b"other"))).await.unwrap_err();
     assert_eq!(error.code(), Code::DigestMismatch);
-    // A wrong digest ends it: the signature is not asked for.
+    // A wrong digest ends the fetch before the signature is requested.
     assert_eq!(server.lines().iter().filter(|line| line.ends_with(".sig")).count(), 1);
 }
 

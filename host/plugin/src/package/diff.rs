@@ -11,15 +11,15 @@ use super::{
     report::{SkillReport, asked_line, server_line},
 };
 
-/// The most files that the difference between two versions lists.
+/// The most changed files that a diff lists.
 const FILES: usize = 20;
 
 /// The difference between two versions of a package.
 #[derive(Debug, Default)]
 pub struct PackageDiff {
-    /// The additional requests and declarations. If empty, an update needs no decision about authority.
+    /// Capabilities and servers that only the new version requests. If empty, an update needs no decision by the user.
     asks: Vec<String>,
-    /// Whether the version is lower than before, by SemVer.
+    /// Whether the new version number is lower, by SemVer.
     is_lower: bool,
     /// The skills that cannot be used in the new version and were not left out before.
     left_out: Vec<String>,
@@ -41,7 +41,7 @@ impl PackageDiff {
         let (before, after) = (by_name(old), by_name(new));
         for name in before.keys().chain(after.keys()).collect::<BTreeSet<_>>() {
             match (before.get(name), after.get(name)) {
-                // Two skills that have the name in sessions one after the other are not versions of one.
+                // Different skills that used the same name in sessions are not versions of each other.
                 (Some(old), Some(new)) if old.inspected.name != new.inspected.name => {
                     diff.skill(name, Some(old), None);
                     diff.skill(name, None, Some(new));
@@ -62,7 +62,7 @@ impl PackageDiff {
         diff
     }
 
-    /// Compares with the entry of an installed version whose files were changed: all of the new version is shown.
+    /// Compares with the lock entry of an installed version, for when its files were changed. All of the new version is shown.
     pub(crate) fn from_entry(old: &LockedPackage, new: &PackageReport) -> Self {
         let mut diff = Self { lines: new.lines(), ..Self::default() };
         diff.is_lower = is_lower(old.version.as_deref(), new.version.as_deref());
@@ -84,8 +84,8 @@ impl PackageDiff {
         diff
     }
 
-    /// Returns the additional requests and declarations, one line each. A version without any can be installed without
-    /// asking the user.
+    /// Returns the capabilities and servers that only the new version requests, one line each. If there are none, the version can
+    /// be installed without asking the user.
     pub fn newly_asked(&self) -> &[String] {
         &self.asks
     }
@@ -95,12 +95,13 @@ impl PackageDiff {
         &self.left_out
     }
 
-    /// Returns whether the new version is lower. Versions that are not SemVer are not compared.
+    /// Returns whether the new version number is lower. Versions that are not SemVer are not compared.
     pub fn is_lower(&self) -> bool {
         self.is_lower
     }
 
-    /// Returns the lines for the user; with the changed lines of each SKILL.md if `with_text`. Invisible characters are escaped.
+    /// Returns the lines for the user, including the changed lines of each SKILL.md if `with_text` is set. Invisible characters are
+    /// escaped.
     pub fn lines(&self, with_text: bool) -> Vec<String> {
         let mut lines = self.lines.clone();
         for (skill, diff) in &self.texts {

@@ -15,7 +15,7 @@ use patchbay_skill::{
 
 use super::PackageError;
 
-/// The most bytes of one file; all files of a package together have no more.
+/// Size limit of one file, in bytes. It is also the limit of a whole package.
 const FILE_BYTES: u64 = 64 << 20;
 
 /// The files of a folder that belong to a package, by path.
@@ -26,7 +26,7 @@ pub(crate) struct PackageTree {
 }
 
 impl PackageTree {
-    /// Lists all files of the package in `root`. Links inside of it are followed.
+    /// Lists all files of the package in `root`. Links that stay inside are followed.
     pub(crate) fn of_folder(root: &Path) -> Result<Self, PackageError> {
         let files = list_files(root)?.into_iter().map(|file| file.path).collect();
         Ok(Self { files, ..Self::empty(root)? })

@@ -29,7 +29,7 @@ pub struct Packages {
     who: String,
 }
 
-/// The right to change the packages: no other process has it at the same time. Sessions read the packages meanwhile.
+/// The right to change the packages: no other process has it at the same time. Sessions can still read the packages.
 pub struct HeldPackages {
     packages: Packages,
     lock: PackagesLock,
@@ -37,7 +37,7 @@ pub struct HeldPackages {
 }
 
 impl Packages {
-    /// Names the packages of a home. `who` is written down with each change.
+    /// Returns the packages of a home. `who` is recorded with each change.
     pub fn new(paths: PackagePaths, store: Store, who: String) -> Self {
         let source = store.source().clone();
         Self { paths, store, source, who }
@@ -56,7 +56,7 @@ impl Packages {
         self.paths.folder.join(package.folder())
     }
 
-    /// Returns the folder in which the servers of a package store data, existing or not.
+    /// Returns the folder in which the servers of a package store data. It may not exist.
     pub fn data_of(&self, package: &PackageName) -> PathBuf {
         self.paths.data_of(package)
     }
@@ -65,7 +65,8 @@ impl Packages {
         &self.store
     }
 
-    /// Begins to change the packages. Completes or forgets changes that a crash interrupted, and deletes left-over copies.
+    /// Acquires the right to change the packages. Completes or forgets changes that a crash interrupted, and deletes left-over
+    /// copies.
     ///
     /// # Errors
     /// `packages_busy` if another process changes the packages; `packages_lock_invalid`; the folder or the store cannot be used.
@@ -102,7 +103,7 @@ impl Packages {
         Ok(held)
     }
 
-    /// Removes the allowances for servers that no installed package has: they would keep their names from others.
+    /// Removes the allowances for servers that no installed package declares. Otherwise they would keep their names reserved.
     async fn forget_gone_servers(&self, lock: &PackagesLock) -> Result<(), PackageError> {
         self.forget_servers(|ServerAllowance { package, server, .. }| {
             let installed = lock.package(package.as_str());
@@ -136,10 +137,10 @@ impl HeldPackages {
         utc_date(self.packages.source.unix_s().div_euclid(86_400))
     }
 
-    /// Copies a source beside the packages.
+    /// Copies a source into a folder beside the packages.
     ///
     /// # Errors
-    /// The source cannot be read, breaks a rule, or changes meanwhile.
+    /// The source cannot be read, breaks a rule, or changes while it is copied.
     pub fn stage(&self, source: &SourceForm) -> Result<StagedPackage, PackageError> {
         StagedPackage::of_source(&self.packages.paths.folder, source)
     }
@@ -148,11 +149,11 @@ impl HeldPackages {
         StagedPackage::of_copy(&self.packages.paths.folder, package, from)
     }
 
-    /// Replaces the lock, and installs `staged`, the copy for the package `name`. `grants` move with it. The old lock and the old
-    /// files are in use until the one rename that replaces the lock.
+    /// Replaces the lock, and installs `staged`, the copy for the package `name`. `grants` move with it. The old lock and files
+    /// stay in use until a single rename replaces the lock.
     ///
     /// # Errors
-    /// A file or the store cannot be written. The packages are as before, or the next [`Packages::hold`] completes the change.
+    /// A file or the store cannot be written. The packages are unchanged, or the next [`Packages::hold`] completes the change.
     pub async fn commit(
         &mut self,
         action: &str,
@@ -173,7 +174,7 @@ impl HeldPackages {
         };
         let text = lock.to_text();
         if text.len() as u64 > LOCK_BYTES {
-            // It could not be read again.
+            // Such a lock could not be read back.
             let message = format!(
                 "packages.lock would be larger than {} MiB with this change. Remove a package first. Nothing was changed.",
                 LOCK_BYTES >> 20
@@ -208,8 +209,8 @@ impl HeldPackages {
     }
 }
 
-/// Returns what becomes of the grants of a package that is replaced by `new`. A grant moves if both versions of the skill ask for
-/// what covers it; any other grant of the old files ends.
+/// Decides which grants move to `new`, the new version of a package. A grant moves if both versions of the skill request a
+/// capability that covers it. All other grants of the old files end.
 ///
 /// # Errors
 /// The store could not be read.
@@ -238,7 +239,7 @@ pub async fn moved_grants(
     Ok(moved)
 }
 
-/// Returns the end of all grants of a package that is removed.
+/// Returns the changes that end all grants of a removed package.
 ///
 /// # Errors
 /// The store could not be read.
@@ -258,7 +259,7 @@ async fn grants_of(packages: &Packages, package: &LockedPackage) -> Result<Vec<G
     Ok(grants)
 }
 
-/// Replaces a file by a rename. `.NAME.new` beside it is left over only after a crash, and then reused.
+/// Replaces a file atomically, by renaming. `.NAME.new` beside it is left over only after a crash, and then reused.
 fn write_whole(path: &Path, contents: &[u8]) -> Result<(), PackageError> {
     let new = path.with_file_name(format!(".{}.new", path.file_name().unwrap_or_default().to_string_lossy()));
     let write = || {
@@ -270,7 +271,7 @@ fn write_whole(path: &Path, contents: &[u8]) -> Result<(), PackageError> {
     write().map_err(PackageError::io(path))
 }
 
-/// Returns the names and paths in a folder; those that cannot be read are left out.
+/// Returns the names and paths in a folder. Entries that cannot be read are left out.
 fn entries(folder: &Path) -> Vec<(String, PathBuf)> {
     let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
     entries.filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path()))).collect()

@@ -1,4 +1,4 @@
-//! The content of a package as the user is asked about it.
+//! The content of a package, as it is shown when the user is asked to approve it.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -30,13 +30,13 @@ pub struct PackageReport {
     pub version: Option<String>,
     /// The digest of the package.
     pub digest: Digest,
-    /// All its files.
+    /// All files, with their digests.
     pub sums: Sums,
     /// The skills that can be used, sorted by path.
     pub skills: Vec<SkillReport>,
     /// The skills that cannot be used.
     pub left_out: Vec<LeftOut>,
-    /// The servers that it declares.
+    /// The servers that the package declares.
     pub servers: Vec<PackageServer>,
     /// Other parts of the package that are not used, with the reason.
     pub notes: Vec<String>,
@@ -49,9 +49,9 @@ pub struct SkillReport {
     pub name: Name,
     /// The folder or file in the package.
     pub path: String,
-    /// What inspection found: no problems, or the skill would be left out.
+    /// The result of inspecting the skill. It has no problems, or the skill would be left out.
     pub inspected: InspectionReport,
-    /// The SKILL.md as it is.
+    /// The unchanged text of SKILL.md.
     pub skill_md: String,
 }
 
@@ -64,10 +64,10 @@ pub struct LeftOut {
     pub why: String,
 }
 
-/// Inspects the copy of a package in `folder`. `renames` gives skills other names, by the names of their folders.
+/// Inspects the copy of a package in `folder`. `renames` maps a skill's own name to its name in sessions.
 ///
 /// # Errors
-/// The copy cannot be read, has an invalid manifest or too many skills, or two skills of one name.
+/// The copy cannot be read, has an invalid manifest, too many skills, or two skills with the same name.
 pub async fn report(
     inspector: &Inspector,
     folder: &Path,
@@ -113,11 +113,11 @@ pub async fn report(
     Ok(report)
 }
 
-/// Inspects the copy of a package that a lock describes, with its renames. A package of a registry that states no version has the
-/// version of its tag, which only the lock contains.
+/// Inspects the copy of a package that a lock describes, with its renames. If a package from a registry does not state a version,
+/// its version is the tag, which only the lock contains.
 ///
 /// # Errors
-/// As for [`report`].
+/// The same as for [`report`].
 pub async fn report_locked(
     inspector: &Inspector,
     folder: &Path,
@@ -130,7 +130,7 @@ pub async fn report_locked(
     Ok(report)
 }
 
-/// Returns the renames that a lock has for a package: the names in the package, each with the name in sessions.
+/// Returns the renames of a locked package, from each skill's own name to its name in sessions.
 pub fn renames(package: &LockedPackage) -> BTreeMap<Name, Name> {
     package.skills.iter().filter_map(|skill| Some((skill.own_name()?, skill.name.clone()))).collect()
 }
@@ -178,7 +178,7 @@ impl PackageReport {
         Ok(())
     }
 
-    /// Returns the entry of the lock. `before` is the entry of the installed version; the first `added` and `order` stay.
+    /// Returns the lock entry. `before` is the entry of the installed version; its `added` and `order` are kept.
     pub fn locked(
         &self,
         from: &str,
@@ -207,7 +207,7 @@ impl PackageReport {
         }
     }
 
-    /// Returns why nothing of the package can be used; `None` if it has a skill or a server.
+    /// Returns why nothing in the package can be used; `None` if it has a usable skill or a server.
     pub fn unusable(&self) -> Option<String> {
         if !self.skills.is_empty() || !self.servers.is_empty() {
             return None;
@@ -336,7 +336,7 @@ impl SkillReport {
     }
 }
 
-/// Returns whether a capability is one that an interface needs.
+/// A predicate that returns whether a capability is the one that an interface needs.
 pub(crate) type Needed = fn(&Capability) -> bool;
 
 /// The host's interfaces that need a capability.
@@ -352,8 +352,8 @@ const INTERFACES: [(&str, Needed); 6] = [
 /// The warning about servers whose program downloads code that the package's digests do not cover.
 pub(crate) const FETCHES: &str = "fetches its code at each start";
 
-/// Returns the whole command of a server with its variables and folder, or its whole address with its headers, and the variables of
-/// the user that it needs. Invisible characters are escaped. A known fetcher is named.
+/// Returns a server's whole command with its variables and folder, or its whole address with its headers, followed by the variables
+/// that the user must set. Invisible characters are escaped. A command that is known to download code is marked.
 pub fn server_line(server: &PackageServer) -> String {
     let needs = server.variables.iter().map(|(name, default)| match default {
         Some(default) => format!("{name} or {}", command_line([default.as_str()])),

@@ -15,29 +15,29 @@ use super::{Packages, report::server_line};
 /// An MCP server that an installed package declares.
 #[derive(Clone, Debug)]
 pub struct InstalledServer {
-    /// The package that has it.
+    /// The package that declares the server.
     pub package: PackageName,
-    /// Its name in the package.
+    /// The server's name in the package.
     pub name: String,
-    /// Its entry; `None` if the files no longer have the entry of the lock.
+    /// Its entry; `None` if the files no longer contain the entry that the lock names.
     pub entry: Option<PackageServer>,
     /// The operator's decision about it.
     pub decision: ServerDecision,
 }
 
-/// What the operator has decided about a server of a package.
+/// The operator's decision about a server of a package.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerDecision {
-    /// Nothing yet, so the server is off.
+    /// No decision yet, so the server is off.
     Off,
     /// The server is allowed with this entry.
     Allowed(ServerAllowance),
-    /// Another entry was allowed. It is off.
+    /// A different entry was allowed, so the server is off.
     Changed(ServerAllowance),
 }
 
 impl ServerDecision {
-    /// Returns the word for it in JSON.
+    /// Returns the decision's name in JSON.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Off => "off",
@@ -74,12 +74,12 @@ impl InstalledServer {
         package.servers.iter().map(server).collect()
     }
 
-    /// Returns the command that allows it, with `--as` and a name for its tools if it needs one.
+    /// Returns the command that allows the server. `name` adds `--as`, the name for its tools.
     pub fn allow_command(&self, name: Option<&str>) -> String {
         allow_server_command(self.package.as_str(), &self.name, name)
     }
 
-    /// Returns why it is off, with the command that allows it; `None` if it is allowed.
+    /// Returns why the server is off, with the command that allows it; `None` if it is allowed.
     pub fn off(&self) -> Option<String> {
         let why = match self.decision {
             ServerDecision::Off => "off; to allow it",
@@ -89,7 +89,7 @@ impl InstalledServer {
         Some(format!("{why}: {}", self.allow_command(None)))
     }
 
-    /// Returns the whole command or address.
+    /// Returns the server's whole command or address.
     pub fn line(&self) -> String {
         self.entry
             .as_ref()

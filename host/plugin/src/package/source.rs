@@ -26,7 +26,7 @@ pub enum PackageSource {
 /// A package that is not copied yet.
 #[derive(Clone, Debug)]
 pub struct SourceForm {
-    /// The name that the package has by itself.
+    /// The package's own name, which the user can override.
     pub name: PackageName,
     /// The form.
     pub kind: PackageKind,
@@ -37,10 +37,10 @@ pub struct SourceForm {
     pub(crate) component: Option<PathBuf>,
 }
 
-/// Finds the package at `path`: `NAME.wasm`, the folder of a skill, of an Agent Plugin, or of a plugin in Claude Code's form.
+/// Finds the package at `path`: a `NAME.wasm`, or the folder of a skill, an Agent Plugin, or a plugin in Claude Code's format.
 ///
 /// # Errors
-/// The path cannot be read, or is none of these.
+/// The path cannot be read or is not a package.
 pub fn find_source(path: &Path) -> Result<PackageSource, PackageError> {
     let found = path
         .canonicalize()
@@ -48,7 +48,7 @@ pub fn find_source(path: &Path) -> Result<PackageSource, PackageError> {
     if found.is_dir() {
         let has = |name: &str| found.join(name).symlink_metadata().is_ok();
         let is_skill = has("SKILL.md");
-        // As in Claude Code, a SKILL.md is the only skill unless there is a folder of skills, too.
+        // As in Claude Code, a SKILL.md is the only skill unless there is also a folder `skills`.
         let has_manifest = has("plugin.json") || has(CLAUDE_MANIFEST) && (!is_skill || has("skills"));
         if !has_manifest
             && !is_skill
@@ -66,7 +66,7 @@ pub fn find_source(path: &Path) -> Result<PackageSource, PackageError> {
     let LocatedPlugin { name, form, newer } =
         locate(path).map_err(|error| PackageError::new(Code::InvalidArgs, format!("{error}.")))?;
     let package = |kind, path, component| {
-        // Every name of a skill is the name of a package.
+        // Every valid skill name is also a valid package name.
         let name = name.as_str().parse().map_err(|error| PackageError::refused(format!("{error}.")))?;
         Ok(PackageSource::Package(SourceForm { name, kind, path, newer, component }))
     };

@@ -36,9 +36,9 @@ pub(crate) struct PackageContent {
     pub(crate) digest: Digest,
 }
 
-/// The prefix of the folders of copies; a crash leaves them behind.
+/// The prefix of the hidden folders with copies. A crash leaves them behind.
 pub(crate) const STAGING: &str = ".adding-";
-/// The end of a kept archive's name.
+/// The extension of a kept archive.
 pub(crate) const ARCHIVE: &str = "tar.gz";
 
 impl PackageContent {
@@ -53,7 +53,7 @@ impl PackageContent {
             let sums = Sums::of_copy(&only)?;
             return Ok(Self { digest: sums.digest(), sums });
         }
-        // It limits the size of the file that is read next.
+        // Computing the sums also checks the size of the file that is read next.
         let sums = Sums::of_copy(copy)?;
         let bytes = fs::read(&only).map_err(PackageError::io(&only))?;
         Ok(Self { digest: Digest::of(&bytes), sums })
@@ -61,7 +61,7 @@ impl PackageContent {
 }
 
 impl PackageContent {
-    /// Returns the bytes that a signature covers: the file's, or the list that `plugin sums` prints.
+    /// Returns the bytes that a signature covers: the single file, or the list that `plugin sums` prints.
     pub(crate) fn signed_bytes(&self, kind: PackageKind, copy: &Path) -> Result<Vec<u8>, PackageError> {
         if kind != PackageKind::File {
             return Ok(self.sums.to_text().into_bytes());
@@ -88,7 +88,7 @@ impl StagedPackage {
     /// Copies a package into a hidden folder in `packages`.
     ///
     /// # Errors
-    /// The source cannot be read, breaks a rule for packages, or changes meanwhile.
+    /// The source cannot be read, breaks a rule for packages, or changes while it is copied.
     pub fn of_source(packages: &Path, source: &SourceForm) -> Result<Self, PackageError> {
         let SourceForm { kind, path, component, .. } = source;
         let staging = staging(packages)?;
@@ -96,7 +96,7 @@ impl StagedPackage {
         let read = || match kind {
             PackageKind::AgentPlugin => PackageTree::of_folder(path).map(Some),
             PackageKind::Skill => PackageTree::of_skill(path, component.as_deref()).map(Some),
-            // The only file that may be a hard link, because compilers make them.
+            // A hard link is allowed only here, because compilers create them.
             PackageKind::File => Ok(None),
         };
         let name = path.file_stem().unwrap_or_default();
@@ -124,8 +124,8 @@ impl StagedPackage {
         Ok(Self { staging, kind: *kind, content, signature: None, archive: None })
     }
 
-    /// Copies an installed or exported package, which must have the digest in the lock. If its archive was kept, that one is unpacked
-    /// instead, because the signature proves nothing about the copy.
+    /// Copies an installed or exported package, which must have the digest in the lock. If its archive was kept, the archive is
+    /// unpacked instead, because only the archive is covered by the signature.
     pub(crate) fn of_copy(packages: &Path, package: &LockedPackage, from: &Path) -> Result<Self, PackageError> {
         let (beside, archive) = (from.with_extension("sig"), from.with_extension(ARCHIVE));
         let staged = match read_signature(&beside).map_err(PackageError::io(&beside))? {
@@ -184,7 +184,7 @@ impl StagedPackage {
                 self.archive = Some(kept);
                 signer
             }
-            // Everything else is compared as it was copied.
+            // For anything else, the copy itself is checked.
             None => verify_signature(signature, &self.content.signed_bytes(self.kind, &self.folder())?)
                 .map_err(|error| PackageError::new(Code::SignatureInvalid, format!("{error}.")))?,
         };
@@ -212,12 +212,12 @@ impl StagedPackage {
         self.content.digest
     }
 
-    /// Returns the files of the copy; below the skill's folder, for the folder of a skill.
+    /// Returns the files of the copy. The paths of a skill's folder are relative to it.
     pub fn sums(&self) -> &Sums {
         &self.content.sums
     }
 
-    /// Moves the copy to its place in the folder of packages. It appears there with all its files or not at all.
+    /// Moves the copy into place in the folder of packages. It appears there with all its files or not at all.
     pub(crate) fn install(self, packages: &Path, name: &PackageName) -> Result<(), PackageError> {
         let folder = packages.join(name.as_str());
         fs::create_dir_all(&folder).map_err(PackageError::io(&folder))?;
@@ -245,10 +245,10 @@ impl StagedPackage {
         if place.exists() {
             let copy = Sums::of_copy(&self.folder())?;
             if Sums::of_copy(&place).is_ok_and(|there| there == copy) {
-                // Replaced files would be missing for a moment, and after a crash in that moment for good.
+                // Replacing the files would remove them for a moment, or for good if the process crashes then.
                 return Ok(());
             }
-            // Left by an interrupted command, or changed since.
+            // The files were left by an interrupted command, or changed since.
             let old = self.staging.path().join("old");
             fs::rename(&place, &old).map_err(PackageError::io(&place))?;
         }

@@ -1,4 +1,4 @@
-//! Makes a home equal to another `packages.lock`, and writes what a closed network needs for that.
+//! Makes a home match another `packages.lock`, and exports the packages for machines without a network.
 
 use std::{
     fs,
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{AddressError, FetchOptions, Inspector, PackageAddress, SignIn, SignerChanged, check_signer};
 
-/// The changes that make a home equal to a lock. Every copy is complete and has the digest of the lock.
+/// The changes that make a home match a lock. Every copy is complete and has the digest in the lock.
 pub struct SyncPlan {
     steps: Vec<SyncStep>,
     removed: Vec<PackageName>,
@@ -32,18 +32,20 @@ pub struct SyncStep {
     pub report: PackageReport,
     /// The changes from the installed version; `None` if the package is not installed.
     pub diff: Option<PackageDiff>,
-    /// Where the installed package of this name comes from, if the new one comes from elsewhere and no pinned signer vouches for it.
-    /// Its grants and allowances end, because they were given to another publisher.
+    /// The origin of the installed package of this name, if the new package comes from elsewhere and no pinned signer vouches for
+    /// it. The installed package's grants and allowances end, because they were given to another publisher.
     pub replaces: Option<String>,
     staged: StagedPackage,
 }
 
 impl SyncPlan {
-    /// Plans the changes from the held packages to `target`. The files come from the exported folder `from`, else from where the
-    /// packages of `target` were found, where `sign_in` signs in. Packages that `target` does not name are removed if `exact`.
+    /// Plans the changes from the held packages to `target`. The files come from the exported folder `from`. Without it, they are
+    /// fetched from the addresses in `target`, using `sign_in` for registries. Packages that `target` does not name are removed if
+    /// `exact` is set.
     ///
     /// # Errors
-    /// A package cannot be read, differs from its entry in `target`, or has another signer than the pinned one; also the errors of `sign_in`.
+    /// A package cannot be read, differs from its entry in `target`, or is not signed by the pinned signer. Errors of `sign_in` are
+    /// passed on.
     pub async fn new<E: From<PackageError>>(
         held: &HeldPackages,
         target: &PackagesLock,
@@ -56,7 +58,7 @@ impl SyncPlan {
         for package in target.in_order() {
             let before = held.lock().package(package.name.as_str());
             let is_there = |before: &&LockedPackage| before.digest == package.digest && before.skills == package.skills;
-            // A lost signature is repaired as well.
+            // A package with a lost signature is also installed again.
             let is_whole = |before: &LockedPackage| {
                 let VerifiedPackage { wrong, unknown, .. } = verify(held.packages(), before);
                 wrong.is_empty() && unknown.is_empty()
@@ -107,7 +109,7 @@ impl SyncPlan {
     /// Makes all changes.
     ///
     /// # Errors
-    /// A change failed; those before it are made.
+    /// A change failed. Earlier changes stay in effect.
     pub async fn apply(self, held: &mut HeldPackages) -> Result<(), PackageError> {
         for name in self.removed {
             let Some(package) = held.lock().package(name.as_str()).cloned() else { continue };
@@ -121,7 +123,7 @@ impl SyncPlan {
                     Vec::new()
                 }
                 Some(before) if replaces.is_some() => {
-                    // Before the new files are in place, because even after a crash they must not be used with the old
+                    // This happens before the new files are in place, because even after a crash they must not be used with the old
                     // decisions.
                     held.packages().forget_servers(|allowance| allowance.package == before.name).await?;
                     grants_of_removed(held.packages(), before).await?
@@ -136,8 +138,8 @@ impl SyncPlan {
     }
 }
 
-/// Returns the entry for an inspected copy, which must be the one that `target` describes: a lock of another machine is not proof of
-/// anything in it.
+/// Returns the entry for an inspected copy, and checks that it matches the entry in `target`, because a lock from another machine
+/// proves nothing by itself.
 fn new_entry(
     held: &HeldPackages,
     target: &LockedPackage,
@@ -196,7 +198,7 @@ fn check_pinned(package: &LockedPackage, staged: &StagedPackage) -> Result<(), P
     Err(PackageError::new(Code::SignerChanged, message))
 }
 
-/// Fetches a package of the target from where it was found. It must have the digest of the lock.
+/// Fetches a package of the target from the address where it was found. It must have the digest in the lock.
 async fn stage_found<E: From<PackageError>>(
     held: &HeldPackages,
     package: &LockedPackage,
@@ -226,7 +228,7 @@ async fn stage_found<E: From<PackageError>>(
 /// Writes the lock and all packages into `folder`, which is created and must be empty. [`SyncPlan::new`] reads it.
 ///
 /// # Errors
-/// A package differs from the lock or has lost its signature, or the folder cannot be written.
+/// A package differs from the lock or has lost its signature, or the folder is not empty or cannot be written.
 pub fn export(packages: &Packages, folder: &Path) -> Result<PackagesLock, PackageError> {
     let lock = packages.read()?;
     let failed = |error| PackageError::io(folder)(error);

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::fetch::read_signature;
 
-/// What [`verify`] found out about one package.
+/// The findings of [`verify`] about one package.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifiedPackage {
     /// The name of the package.
@@ -29,7 +29,7 @@ pub struct VerifiedPackage {
     pub uncovered: Vec<String>,
 }
 
-/// Checks one installed package: its list against the digest in the lock, and each file against the list.
+/// Checks one installed package: its list of files against the digest in the lock, and each file against the list.
 pub fn verify(packages: &Packages, package: &LockedPackage) -> VerifiedPackage {
     let (mut wrong, mut unknown) = (Vec::new(), Vec::new());
     let folder = packages.folder_of(package);
@@ -60,7 +60,7 @@ pub fn verify(packages: &Packages, package: &LockedPackage) -> VerifiedPackage {
     VerifiedPackage { name: package.name.clone(), wrong, unknown, uncovered }
 }
 
-/// Compares the kept signature with the files.
+/// Checks the kept signature against the files.
 fn check_signature(
     package: &LockedPackage,
     folder: &Path,
@@ -78,7 +78,7 @@ fn check_signature(
     }
     let signed =
         PackageContent::of_copy(package.kind, folder).and_then(|content| content.signed_bytes(package.kind, folder));
-    // Files that cannot be read are reported already.
+    // Files that cannot be read were already reported.
     let Ok(signed) = signed else { return };
     match verify_signature(&signature, &signed) {
         Ok(found) if found == signer => {}
@@ -105,7 +105,7 @@ fn check_archive(package: &LockedPackage, folder: &Path, signer: Fingerprint, wr
     }
 }
 
-/// A copy that breaks a rule was changed. One that cannot be read may be right.
+/// Records why a copy was not read. A copy that breaks a rule was changed; a copy that cannot be read may still be correct.
 fn unread(error: &PackageError, wrong: &mut Vec<String>, unknown: &mut Vec<String>) {
     let message = error.to_string().trim_end_matches('.').to_owned();
     let list = if error.code() == patchbay_core::Code::PackageFileRefused { wrong } else { unknown };

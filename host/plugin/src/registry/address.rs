@@ -13,7 +13,7 @@ const BYTES: usize = 1024;
 /// A package in a registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegistryAddress {
-    /// The registry, by https; by http on this machine.
+    /// The registry's origin: https, or http on this machine.
     pub(crate) origin: Origin,
     /// The host as it was written, with its port if it has one.
     host: String,
@@ -22,19 +22,19 @@ pub struct RegistryAddress {
     pub(crate) reference: Reference,
 }
 
-/// Which package of a repository is meant.
+/// Selects one package of a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reference {
-    /// A tag that is a version. The registry can move it to other contents.
+    /// A tag that is a version. The registry can move a tag to other contents.
     Version(Version),
     /// The digest of the manifest, which always names the same bytes.
     Digest(Digest),
 }
 
-/// Why a text is not the address of a package in a registry, and what to write instead.
+/// Why a string is not the address of a package in a registry, and what to write instead.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RegistryAddressError {
-    /// It does not begin with `oci://`, or has no host or path.
+    /// The string does not begin with `oci://`, or has no host or path.
     #[error(
         "'{0}' is not the address of a package; write oci://HOST/PATH:VERSION, such as oci://ghcr.io/acme/greet:1.2.0"
     )]
@@ -50,36 +50,36 @@ pub enum RegistryAddressError {
     /// The path has characters that a repository cannot have.
     #[error("invalid repository '{0}': use lower-case letters and digits, with '.', '_', '-' and '/' between them")]
     Path(String),
-    /// It names neither a version nor a digest.
+    /// The address names neither a version nor a digest.
     #[error("'{0}' has no version; write {0}:VERSION, such as {0}:1.2.0")]
     NoVersion(String),
-    /// `latest` names another package after each push.
+    /// `latest` can name another package after each push.
     #[error("':latest' changes with each release; write the version, such as {0}:1.2.0")]
     Latest(String),
-    /// A tag that GitHub's pages show for attestations.
+    /// A tag that GitHub's web pages show for an attestation, not for a package.
     #[error("the tag 'sha256-…' belongs to attestations; for the package itself, write {0}@sha256:{1}")]
     Attestation(String, String),
-    /// Another tag.
+    /// Any other tag that is not a version.
     #[error("the tag '{0}' is not a version such as 1.2.0; write a version, or the digest after '@'")]
     Tag(String),
-    /// Another algorithm, or a wrong length.
+    /// The digest uses another algorithm or has the wrong length.
     #[error("'{0}' is not a digest: write sha256: and 64 hexadecimal digits")]
     Digest(String),
 }
 
 impl RegistryAddress {
-    /// Returns the same repository with another version.
+    /// Returns the same repository with another reference.
     #[must_use]
     pub fn at(&self, reference: Reference) -> Self {
         Self { reference, ..self.clone() }
     }
 
-    /// Returns which package of the repository is meant.
+    /// Returns the version or digest that selects the package.
     pub fn reference(&self) -> &Reference {
         &self.reference
     }
 
-    /// Returns the registry's origin. Only this origin and the issuer of its tokens are sent its credential.
+    /// Returns the registry's origin. The credential is sent only to this origin and to the issuer of its tokens.
     pub fn origin(&self) -> &Origin {
         &self.origin
     }
@@ -113,7 +113,7 @@ impl FromStr for RegistryAddress {
         let (host, rest) = rest.split_once('/').ok_or_else(form)?;
         let origin = origin(host)?;
         let (path, tag, digest) = match rest.split_once('@') {
-            // A tag before a digest says nothing that the digest does not.
+            // A tag before a digest adds nothing, because the digest selects the package.
             Some((path, digest)) => (path.split_once(':').map_or(path, |(path, _)| path), None, Some(digest)),
             None => match rest.split_once(':') {
                 Some((path, tag)) => (path, Some(tag), None),
@@ -160,13 +160,13 @@ fn version(repository: &str, tag: &str) -> Result<Version, RegistryAddressError>
     parse_version(tag).ok_or_else(|| RegistryAddressError::Tag(text::excerpt(tag, 128)))
 }
 
-/// Parses a tag that is a version. A tag cannot have the `+` of build metadata.
+/// Parses a tag as a version. A tag cannot contain `+`, so build metadata is not accepted.
 pub(super) fn parse_version(tag: &str) -> Option<Version> {
     let version = Version::parse(tag).ok()?;
     (tag.len() <= 128 && version.build.is_empty()).then_some(version)
 }
 
-/// Whether `path` is the name of a repository: segments of lower-case letters and digits, with single separators in between.
+/// Returns whether `path` is the name of a repository: segments of lower-case letters and digits, with separators in between.
 fn is_path(path: &str) -> bool {
     let is_segment = |segment: &str| {
         let edges = [segment.bytes().next(), segment.bytes().last()];

@@ -1,4 +1,4 @@
-//! Parses the header `WWW-Authenticate`, in which a registry says how to sign in.
+//! Parses the header `WWW-Authenticate`, in which a registry describes how to sign in.
 
 /// The kind of sign-in that a registry requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -9,7 +9,8 @@ pub(super) enum Challenge {
     Bearer { realm: String, service: Option<String> },
 }
 
-/// Parses the values of the header. Of several challenges, a token is preferred, because it is worth less than a password.
+/// Parses the values of the header. If there are several challenges, a token is preferred, because leaking it does less harm than
+/// leaking a password.
 pub(super) fn parse<'a>(values: impl IntoIterator<Item = &'a str>) -> Option<Challenge> {
     let challenges: Vec<Challenge> = values.into_iter().filter_map(one).collect();
     challenges.iter().find(|challenge| **challenge != Challenge::Basic).or(challenges.first()).cloned()
@@ -38,7 +39,7 @@ fn one(value: &str) -> Option<Challenge> {
     Some(Challenge::Bearer { realm: realm?, service })
 }
 
-/// Returns the value at the start of `text`, a word or quoted, and the text after it.
+/// Returns the value at the start of `text`, which may be quoted, and the text after it.
 fn parameter(text: &str) -> Option<(String, &str)> {
     let Some(quoted) = text.strip_prefix('"') else {
         let end = text.find(',').unwrap_or(text.len());

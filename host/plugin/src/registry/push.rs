@@ -19,7 +19,7 @@ impl PackageRegistry {
     /// Pushes `package` as `version`. An existing version with another component is never replaced.
     ///
     /// # Errors
-    /// [`RegistryError`]; the version is unchanged then.
+    /// [`RegistryError`]. The manifest is written last, so a failed upload leaves the version unchanged.
     pub async fn push(mut self, version: &Version, package: &PushedComponent) -> Result<Pushed, RegistryError> {
         self.actions = "pull,push";
         let reference = Reference::Version(version.clone());

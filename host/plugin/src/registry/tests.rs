@@ -1,4 +1,4 @@
-//! The client against a registry on loopback that also lies.
+//! Tests the client with a registry on loopback that sometimes lies.
 
 use std::{
     collections::BTreeMap,
@@ -17,19 +17,19 @@ use crate::{
 
 const VERSION: &str = "1.2.0";
 
-/// What the registry has. Paths are those below `/v2/acme/greet/`.
+/// The contents of the registry. Paths are relative to `/v2/acme/greet/`.
 #[derive(Default)]
 struct Shelf {
     stored: BTreeMap<String, Vec<u8>>,
-    /// The challenge of requests without a right `Authorization`.
+    /// The challenge for requests without a valid `Authorization`.
     challenge: Option<String>,
-    /// Paths that are answered otherwise: status, headers, body.
+    /// Paths with another response: status, headers, body.
     lies: BTreeMap<String, (u16, String, Vec<u8>)>,
 }
 
 type Shared = Arc<StdMutex<Shelf>>;
 
-/// `Authorization` of the user `ada` with the password `password`, and of the token that such a user gets.
+/// The `Authorization` of the user `ada` with the password `password`, and of the token that `ada` gets.
 fn basic() -> String {
     format!("authorization: basic {}", STANDARD.encode("ada:password")).to_ascii_lowercase()
 }
@@ -180,7 +180,7 @@ async fn manifest_and_blob_must_be_those_that_were_named() {
         let error = fixture.pull(SignIn::default()).await.unwrap_err();
         assert!(error.to_string().starts_with(&words) && error.code() == Code::DigestMismatch, "{error}");
     }
-    // A redirect is followed within the registry, and not to another server of this machine.
+    // A redirect is followed within the registry, but not to another server on this machine.
     let inner = Stub::new(|_| reply(200, "", "component")).await;
     fixture.lie(&blob, 307, &format!("Location: {}\r\n", inner.url("/")), "");
     let error = fixture.pull(SignIn::default()).await.unwrap_err().to_string();
@@ -237,7 +237,7 @@ async fn credential_goes_to_the_registry_only() {
     let form = SignIn { credential: Some(Secret::new("password").unwrap()), ..SignIn::default() };
     let error = fixture.pull(form).await.unwrap_err().to_string();
     assert_eq!(error, format!("the credential for {origin} must have the form USER:TOKEN"));
-    // A redirected request has no credential.
+    // A redirected request does not carry the credential.
     let blob = format!("blobs/{}", Digest::of(b"component"));
     fixture.lie(&blob, 307, "Location: /v2/other/blob\r\n", "");
     assert!(fixture.pull(ada()).await.unwrap_err().to_string().contains("401"));
@@ -253,7 +253,7 @@ async fn tokens_are_issued_by_the_registry_or_by_a_server_that_the_user_named() 
     assert_eq!(fixture.pull(ada()).await.unwrap(), b"component");
     assert_eq!(fixture.registry(ada()).issuer().await.unwrap(), None);
     let lines = fixture.server.lines();
-    // The scope is that of the request, whatever the challenge says.
+    // The scope comes from the request, whatever the challenge contains.
     let token = "GET /token?scope=repository%3Aacme%2Fgreet%3Apull&service=a%20b%26c".to_owned();
     assert!(lines.contains(&token), "{lines:?}");
     let requests = fixture.server.received();

@@ -1,8 +1,8 @@
-//! Claude Code's form of a plugin (code.claude.com/docs/en/plugins/manifest-reference), for folders without a `plugin.json`.
+//! Reads plugins in Claude Code's format (code.claude.com/docs/en/plugins/manifest-reference), for folders without a `plugin.json`.
 //!
-//! Skills, commands and MCP servers are used. A command is a Markdown file, and becomes a skill without other files. Parts that run a
-//! program by themselves, such as hooks, or that configure Claude Code, are named in the notes. So are the places of a text that
-//! Claude Code would run or replace before a model reads it: here they stay text.
+//! Skills, commands and MCP servers are used. A command is a single Markdown file that becomes a skill. Parts that start programs,
+//! such as hooks, or that configure Claude Code, are only named in the notes. The notes also quote the parts of instructions that
+//! Claude Code would run or replace before a model reads them; here they stay plain text.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -23,7 +23,7 @@ use crate::{Problem, files};
 pub const CLAUDE_MANIFEST: &str = ".claude-plugin/plugin.json";
 /// The entries of a folder that make it a plugin even without a manifest.
 pub const CLAUDE_PARTS: [&str; 3] = ["skills", "commands", ".mcp.json"];
-/// Fields of the manifest that describe the plugin, and are not needed here.
+/// Fields of the manifest that only describe the plugin, and are ignored here.
 const DESCRIPTIVE: [&str; 16] = [
     "$schema",
     "author",
@@ -42,14 +42,14 @@ const DESCRIPTIVE: [&str; 16] = [
     "termsOfServiceUrl",
     "types",
 ];
-/// The longest version, in characters; a longer one is cut.
+/// The longest version that is kept, in characters. A longer version is cut.
 const VERSION_CHARS: usize = 1_024;
-/// The most places of a text that a note quotes.
+/// The most places in a text that a note quotes.
 const QUOTED: usize = 3;
 /// The longest place that is recognised, in characters.
 const PLACE_CHARS: usize = 1_000;
 
-/// Whether these are the files of a plugin in Claude Code's form.
+/// Returns whether these are the files of a plugin in Claude Code's format.
 pub(super) fn is_plugin(files: &[PackageFile]) -> bool {
     let top = |file: &PackageFile| CLAUDE_PARTS.contains(&file.path.split('/').next().unwrap_or_default());
     files.iter().any(|file| file.path == CLAUDE_MANIFEST || top(file))
@@ -87,7 +87,7 @@ pub(super) fn read(folder: &Path, opened: &Dir, files: Vec<PackageFile>) -> Resu
     Ok(AgentPlugin { name, version, skills, servers, files, notes })
 }
 
-/// Reads the servers of the plugin alone.
+/// Reads only the servers of the plugin.
 ///
 /// # Errors
 /// `package_manifest_invalid`.
@@ -96,7 +96,7 @@ pub(super) fn read_declared_servers(opened: &Dir) -> Result<Vec<PackageServer>, 
     Ok(read_servers(opened, declared).0)
 }
 
-/// Reads the manifest; `None` without one.
+/// Reads the manifest; `None` if there is none.
 fn read_manifest(opened: &Dir) -> Result<Option<Fields>, Problem> {
     match files::read(opened, CLAUDE_MANIFEST, MANIFEST_BYTES) {
         Ok(bytes) => bytes.map(|bytes| json::object(&bytes)).transpose().map_err(invalid),
@@ -112,7 +112,7 @@ fn unused(what: String) -> Problem {
     Problem::new(Code::PackagePartUnused, format!("{CLAUDE_MANIFEST}: {what}."))
 }
 
-/// Reads the skills and commands. Paths in the manifest add places of skills, and replace the place of commands.
+/// Reads the skills and commands. Paths in the manifest add folders of skills, but replace the folder of commands.
 fn skills(
     root: &Path,
     opened: &Dir,
@@ -149,7 +149,8 @@ fn skills(
     Ok(skills)
 }
 
-/// Returns the places below the plugin that a field names: a path, several, or a table with a path as each `source`.
+/// Returns the paths in the plugin that a field names. The field is a path, an array of paths, or a table with a path as each
+/// `source`.
 fn places(value: Option<Value>, field: &str, notes: &mut Vec<Problem>) -> Vec<String> {
     let values = match value {
         None => Vec::new(),
@@ -178,7 +179,7 @@ fn places(value: Option<Value>, field: &str, notes: &mut Vec<Problem>) -> Vec<St
     places
 }
 
-/// Returns a path of the manifest without `./` and surplus slashes.
+/// Normalizes a path of the manifest: removes `./` and surplus slashes.
 pub(super) fn place(written: &str) -> Result<String, String> {
     let shown = text::excerpt(written, 80);
     let below = if written == "." { Some("") } else { written.strip_prefix("./") };
@@ -190,7 +191,7 @@ pub(super) fn place(written: &str) -> Result<String, String> {
     }
 }
 
-/// Leaves out skills with the name of another one. Folders of skills come first, so they win over commands.
+/// Leaves out skills with repeated names. Folders of skills come first, so they take precedence over commands.
 fn leave_out_repeated(skills: &mut [PackageSkill]) {
     let mut names = BTreeSet::new();
     for skill in skills {
@@ -203,7 +204,7 @@ fn leave_out_repeated(skills: &mut [PackageSkill]) {
     }
 }
 
-/// Quotes the places of a text that Claude Code would run or replace: `` !`COMMAND` ``, `@FILE` and `${CLAUDE_…}`.
+/// Quotes the places in a text that Claude Code would run or replace: `` !`COMMAND` ``, `@FILE` and `${CLAUDE_…}`.
 fn text_note(path: &str, text: &str) -> Option<Problem> {
     let mut seen = BTreeSet::new();
     let found: Vec<&str> = text.lines().flat_map(special_places).filter(|place| seen.insert(*place)).collect();
@@ -222,7 +223,7 @@ fn text_note(path: &str, text: &str) -> Option<Problem> {
 }
 
 fn special_places(line: &str) -> Vec<&str> {
-    // Looking further for the end would cost the square of the line's length.
+    // An unlimited search for the end would take time quadratic in the line's length.
     let until = |at: usize, skipped: usize, end: char| {
         let rest = &line[at..];
         let (length, _) = rest[skipped..].char_indices().take(PLACE_CHARS).find(|(_, c)| *c == end)?;

@@ -1,5 +1,5 @@
-//! The MCP servers of Claude Code's form, in `.mcp.json` and in the manifest. Each entry is rewritten as one of `mcp.json`, and then
-//! judged by the same rules. Nothing is started, resolved or expanded here.
+//! Reads MCP servers in Claude Code's format, from `.mcp.json` and the manifest. Each entry is rewritten into an entry of
+//! `mcp.json`, and then checked by the same rules. Nothing is started, resolved or expanded here.
 
 use std::collections::BTreeMap;
 
@@ -16,15 +16,17 @@ use super::{
 };
 use crate::{Problem, files};
 
-/// The file that is read without being named.
+/// The file that is read even if the manifest does not name it.
 const FILE: &str = ".mcp.json";
-/// The longest expression between `${` and `}`, in bytes. Looking further for its end would cost the square of the text's length.
+/// The longest expression between `${` and `}`, in bytes. An unlimited search for the `}` would take time quadratic in the text's
+/// length.
 const EXPRESSION_BYTES: usize = 1_000;
 /// The most variables of a server.
 const VARIABLES: usize = 64;
 
-/// Reads the servers in `.mcp.json`, and those that the manifest declares: a path, a table of servers, or several of these. A later
-/// one replaces an earlier one of its name. Returns them sorted by name, and a problem for everything that is left out.
+/// Reads the servers in `.mcp.json` and in `declared`, the manifest's field: a path, a table of servers, or an array of these. A
+/// later server replaces an earlier server of the same name. Returns them sorted by name, and a problem for everything that is left
+/// out.
 pub(super) fn read_servers(opened: &Dir, declared: Option<Value>) -> (Vec<PackageServer>, Vec<Problem>) {
     let mut declared = match declared {
         Some(Value::Array(values)) => values,
@@ -93,7 +95,7 @@ fn file(opened: &Dir, path: &str) -> Result<Option<BTreeMap<String, Value>>, Str
     Ok(Some(entries.sorted()))
 }
 
-/// Rewrites an entry as one of `mcp.json`, and reads it. `left` receives the fields that have no meaning here.
+/// Rewrites an entry into an entry of `mcp.json`, and reads it. `left` receives the fields that are not used.
 fn rewritten(entry: Value, left: &mut Vec<String>) -> Result<(ServerTransport, ServerVariables), ServerRefusal> {
     let mut fields = Fields::of(entry)?;
     let kind = fields.string("type")?.unwrap_or_else(|| "stdio".to_owned());
@@ -110,7 +112,7 @@ fn rewritten(entry: Value, left: &mut Vec<String>) -> Result<(ServerTransport, S
     let mut entry = Map::from_iter([("type".to_owned(), Value::from(kind))]);
     for key in used {
         if let Some(value) = fields.take(key) {
-            // The user agrees to a fixed address and program, and paths are judged here, before anything is expanded.
+            // The user approves a fixed address and program, and paths are checked here, before anything is expanded.
             let fixed = matches!(*key, "url" | "command" | "cwd").then_some(*key);
             let value = replaced(value, fixed, &mut variables)?;
             entry.insert((*key).to_owned(), value);
@@ -149,8 +151,8 @@ fn replaced(value: Value, fixed: Option<&str>, variables: &mut ServerVariables) 
     })
 }
 
-/// Replaces the names of Claude Code's folders by ours, and notes all other variables with their defaults. In a field that is `fixed`,
-/// a variable becomes its default.
+/// Replaces the names of Claude Code's folders with ours, and collects all other variables with their defaults. In a `fixed` field,
+/// a variable is replaced with its default.
 fn placeholders(text: &str, fixed: Option<&str>, variables: &mut ServerVariables) -> Result<String, ServerRefusal> {
     let (mut written, mut rest) = (String::new(), text);
     while let Some((before, inner)) = rest.split_once("${") {
@@ -196,7 +198,7 @@ fn placeholders(text: &str, fixed: Option<&str>, variables: &mut ServerVariables
     Ok(written + rest)
 }
 
-/// Whether a text can be the name of a variable.
+/// Returns whether `name` can be the name of a variable.
 fn is_variable(name: &str) -> bool {
     !name.starts_with(|c: char| c.is_ascii_digit())
         && !name.is_empty()

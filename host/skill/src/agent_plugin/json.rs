@@ -1,4 +1,5 @@
-//! Strict JSON of untrusted packages: an object with the same key twice is refused, because parsers disagree about its meaning.
+//! Parses the JSON of untrusted packages strictly: an object that repeats a key is refused, because parsers disagree about its
+//! meaning.
 
 use std::{collections::BTreeMap, fmt, io};
 
@@ -9,7 +10,7 @@ use serde::{
 };
 use serde_json::{Map, Number, Value};
 
-/// The most bytes of `plugin.json`, and of `mcp.json`.
+/// Size limit of `plugin.json`, and also of `mcp.json`, in bytes.
 pub const MANIFEST_BYTES: u64 = 256 << 10;
 
 /// Parses a JSON object. The error is a phrase for a message.
@@ -21,7 +22,7 @@ pub(super) fn object(bytes: &[u8]) -> Result<Fields, String> {
     }
 }
 
-/// The fields of an object, which are taken out one by one. Errors are phrases that name the field.
+/// The fields of an object, which are removed as they are read. Errors are phrases that name the field.
 #[derive(Debug, Default)]
 pub(super) struct Fields(Map<String, Value>);
 
@@ -73,7 +74,7 @@ impl Fields {
         names
     }
 
-    /// Refuses fields that are left.
+    /// Returns an error if unread fields are left.
     pub(super) fn closed(self) -> Result<(), String> {
         match self.left().first() {
             None => Ok(()),
@@ -87,7 +88,7 @@ impl Fields {
     }
 }
 
-/// Returns the message of our own errors, and the kind of a system error, whose message may contain a path.
+/// Returns the message of our own errors, but only the kind of a system error, because its message may contain a path.
 pub(super) fn reason(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::FileTooLarge | io::ErrorKind::InvalidInput => error.to_string(),
@@ -114,7 +115,7 @@ pub(super) fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// A value whose objects have each key once. The parser limits the depth.
+/// A value in which no object repeats a key. The parser limits the depth.
 struct Unique(Value);
 
 impl<'de> Deserialize<'de> for Unique {

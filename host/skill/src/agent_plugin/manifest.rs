@@ -1,5 +1,5 @@
-//! `plugin.json`: a closed object. Unknown fields and an `extensions` that is not an object are noted; anything else that breaks the
-//! specification refuses the package.
+//! Parses `plugin.json`. Unknown fields and an `extensions` that is not an object are noted; for any other violation of the
+//! specification, the package is refused.
 
 use std::{fmt, str::FromStr};
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::json::{self, Fields, MANIFEST_BYTES, kind};
 use crate::Problem;
 
-/// The longest metadata text that is kept, in characters; longer ones are cut.
+/// The longest metadata string that is kept, in characters. Longer strings are cut.
 const TEXT_CHARS: usize = 1_024;
 /// The most keywords that are kept.
 const KEYWORDS: usize = 50;
@@ -28,7 +28,7 @@ pub enum SpecVersion {
 impl SpecVersion {
     const ALL: [Self; 2] = [Self::V1_0, Self::V1_1];
 
-    /// Returns the version number as in the identifiers of schemas.
+    /// Returns the version number as it appears in schema identifiers.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::V1_0 => "1.0.0",
@@ -36,7 +36,7 @@ impl SpecVersion {
         }
     }
 
-    /// Returns the `$schema` value of a file: `plugin` or `mcp`.
+    /// Returns the `$schema` value for a file. `file` is `plugin` or `mcp`.
     pub fn schema(self, file: &str) -> String {
         format!("https://agent-plugins.org/schemas/{}/{file}.schema.json", self.as_str())
     }
@@ -50,8 +50,8 @@ impl SpecVersion {
     }
 }
 
-/// The name of a package: 1 to 64 of `a-z`, `0-9`, `-` and `.`, with a letter or digit at both ends, without `--` and `..`. Unlike a
-/// [`Name`](patchbay_core::Name) it may contain dots.
+/// The name of a package: 1 to 64 characters of `a-z`, `0-9`, `-` and `.`, with a letter or digit at both ends, without `--` or
+/// `..`. Unlike a [`Name`](patchbay_core::Name) it may contain dots.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PluginName(String);
 
@@ -87,20 +87,20 @@ impl fmt::Display for PluginName {
     }
 }
 
-/// A checked `plugin.json`. Texts are cleaned and cut for display; none of them is interpreted.
+/// A checked `plugin.json`. Strings are cleaned and cut for display, and never interpreted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PluginManifest {
     /// The targeted version.
     pub spec: SpecVersion,
     /// The package name.
     pub name: PluginName,
-    /// The label for display; `None`: the name.
+    /// The label for display; `None` if the name is used.
     pub display_name: Option<String>,
-    /// The version as written; often, but not always, a semantic one.
+    /// The version as written; often, but not always, a semantic version.
     pub version: Option<String>,
     /// One line about the package.
     pub description: Option<String>,
-    /// The author as the package names it, which proves nothing.
+    /// The author according to the package, which proves nothing.
     pub author: Author,
     /// The address of the documentation.
     pub homepage: Option<String>,
@@ -129,7 +129,7 @@ impl PluginManifest {
     /// Parses a `plugin.json`. Also returns a note for each ignored field.
     ///
     /// # Errors
-    /// `package_schema_unsupported` for another version, `package_limit` over 256 KiB, otherwise `package_manifest_invalid`.
+    /// `package_schema_unsupported` for an unknown version, `package_limit` over 256 KiB, otherwise `package_manifest_invalid`.
     pub fn parse(bytes: &[u8]) -> Result<(Self, Vec<Problem>), Problem> {
         let problem = |code| move |why: String| Problem::new(code, format!("plugin.json: {why}."));
         if bytes.len() as u64 > MANIFEST_BYTES {
@@ -137,7 +137,7 @@ impl PluginManifest {
         }
         let invalid = problem(Code::PackageManifestInvalid);
         let mut fields = json::object(bytes).map_err(invalid)?;
-        // The version first: it selects the rules for everything else.
+        // The version is read first, because it selects the rules for everything else.
         let missing = || {
             format!(
                 "'$schema' is missing, so it is not an Agent Plugin; write '{}'",
@@ -167,7 +167,7 @@ fn metadata(fields: &mut Fields, spec: SpecVersion, namespaces: Vec<String>) -> 
     let mut display_name = None;
     if spec == SpecVersion::V1_1 {
         display_name = shown(fields, "displayName")?;
-        // Never shown and never opened.
+        // Only checked to be a string: icons are never shown or opened.
         fields.string("icon")?;
     }
     let author = match fields.take("author") {
@@ -201,7 +201,7 @@ fn author(author: Value) -> Result<Author, String> {
     Ok(author)
 }
 
-/// Takes a text for display; `None` if it is absent or empty.
+/// Removes a field and cleans it for display; `None` if it is absent or empty.
 fn shown(fields: &mut Fields, key: &str) -> Result<Option<String>, String> {
     let text = fields.string(key)?.map(|text| text::excerpt(&text, TEXT_CHARS));
     Ok(text.filter(|text| !text.is_empty()))

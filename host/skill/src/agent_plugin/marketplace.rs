@@ -1,5 +1,5 @@
-//! `marketplace.json`: an index of plugins in a repository. It is not part of Agent Plugins, but every client reads Claude Code's
-//! form or one close to it. Patchbay fetches none of its plugins; it shows the commands to type.
+//! Reads `marketplace.json`: an index of plugins in a repository. It is not part of Agent Plugins, but every client reads Claude
+//! Code's format or a similar one. Patchbay does not fetch the plugins; it shows the commands to type.
 
 use std::path::Path;
 
@@ -13,13 +13,13 @@ use super::{
 };
 use crate::{Problem, files};
 
-/// The most bytes of the file.
+/// Size limit of the file, in bytes.
 const BYTES: u64 = 4 << 20;
-/// Where the clients look for it, and the order in which Patchbay does.
+/// Where clients look for the file, in the order that Patchbay uses.
 const PLACES: [&str; 3] =
     [".agents/plugins/marketplace.json", ".claude-plugin/marketplace.json", ".github/plugin/marketplace.json"];
 
-/// A checked `marketplace.json`. Texts are cleaned for display.
+/// A checked `marketplace.json`. Strings are cleaned for display.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Marketplace {
     /// The path of the file below the folder.
@@ -43,7 +43,7 @@ pub struct MarketplacePlugin {
     pub source: PluginSource,
 }
 
-/// Where a plugin of a marketplace is. Addresses and paths have only characters without a meaning in a shell.
+/// Where a plugin of a marketplace is. Addresses and paths contain no characters that are special in a shell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PluginSource {
     /// A path below the folder of the marketplace; empty for the folder itself.
@@ -54,10 +54,10 @@ pub enum PluginSource {
         url: String,
         /// The path in the repository; `None`: its root.
         path: Option<String>,
-        /// The full hash of the commit; `None` if the entry pins none.
+        /// The full hash of the commit; `None` if the entry does not pin a commit.
         commit: Option<String>,
     },
-    /// Something else, such as an npm package: its kind.
+    /// The kind of another source, such as an npm package.
     Unsupported(String),
 }
 
@@ -85,7 +85,7 @@ fn invalid(file: &str, why: &str) -> Problem {
 fn parse(file: &'static str, bytes: &[u8]) -> Result<Marketplace, String> {
     let mut fields = json::object(bytes)?;
     let name = text::excerpt(&fields.required("name")?, 80);
-    // Claude Code puts it before paths that do not begin with `./`.
+    // Claude Code prepends this root to paths that do not begin with `./`.
     let root = match fields.take("metadata") {
         Some(metadata) => Fields::of(metadata).and_then(|mut metadata| metadata.string("pluginRoot"))?,
         None => None,
@@ -129,7 +129,7 @@ fn source(mut fields: Fields, root: Option<&str>) -> Result<PluginSource, String
         "github" => format!("https://github.com/{}.git", fields.required("repo")?),
         "url" | "git-subdir" => {
             let url = fields.required("url")?;
-            // Claude Code also takes OWNER/REPO of GitHub there.
+            // Claude Code also accepts a GitHub OWNER/REPO here.
             if url.contains(':') { url } else { format!("https://github.com/{url}.git") }
         }
         other => return Ok(PluginSource::Unsupported(text::excerpt(other, 80))),

@@ -1,4 +1,4 @@
-//! `mcp.json`: MCP servers, each one closed variant. Nothing is started, resolved or expanded here.
+//! Reads `mcp.json`: MCP servers with a fixed set of fields for each transport. Nothing is started, resolved or expanded here.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::Problem;
 
-/// The most servers of a package.
+/// The most servers in one package.
 pub(super) const SERVERS: usize = 32;
 /// The longest name of a server, in characters.
 const NAME_CHARS: usize = 128;
@@ -29,11 +29,11 @@ pub struct PackageServer {
     pub name: String,
     /// How the server is reached.
     pub transport: ServerTransport,
-    /// Variables of the user's environment by name, each with its default. `${NAME}` in arguments, values of `env` and headers
-    /// stands for one of them, and is replaced only if the user allows that variable. Only Claude Code's form has them.
+    /// Variables of the user's environment by name, each with its default. `${NAME}` in arguments, headers and values of `env`
+    /// refers to such a variable, and is replaced only if the user allows it. Only Claude Code's format has variables.
     pub variables: BTreeMap<String, Option<String>>,
-    /// The digest of the entry and its form, because the forms read the same entry differently. It changes with any of its fields, but
-    /// not with their order or the white space.
+    /// The digest of the entry and its format, because the two formats read the same entry differently. It changes with any field
+    /// of the entry, but not with the order of fields or white space.
     pub digest: Digest,
 }
 
@@ -41,9 +41,9 @@ pub(super) type ServerVariables = BTreeMap<String, Option<String>>;
 
 /// Why an entry is left out.
 pub(super) enum ServerRefusal {
-    /// It breaks the rules.
+    /// The entry breaks a rule of the format.
     Invalid(String),
-    /// Patchbay cannot do what it needs.
+    /// The entry needs something that Patchbay does not support.
     Unsupported(String),
 }
 
@@ -54,13 +54,13 @@ impl From<String> for ServerRefusal {
 }
 
 impl PackageServer {
-    /// Returns the entry by which other clients start Patchbay for the skills of a package. Patchbay itself skips it. `root` is the
-    /// client's placeholder for the folder of the package, `${PLUGIN_ROOT}` in `mcp.json`.
+    /// Returns the entry with which other clients start Patchbay to serve the skills of a package. Patchbay itself skips it. `root`
+    /// is the client's placeholder for the folder of the package, `${PLUGIN_ROOT}` in `mcp.json`.
     pub fn own_entry(root: &str) -> Value {
         json!({"type": "stdio", "command": "patchbay", "args": ["mcp", "--package", root]})
     }
 
-    /// Whether the command is a known program that fetches the server's code at each start.
+    /// Returns whether the command is a known program that fetches the server's code at each start.
     pub fn fetches_code(&self) -> bool {
         let ServerTransport::Stdio { command, .. } = &self.transport else { return false };
         let program = command.split('.').next().unwrap_or_default().to_ascii_lowercase();
@@ -73,14 +73,14 @@ impl PackageServer {
         needed.into_iter().find(|name| text.contains(&format!("${{{name}}}")))
     }
 
-    /// Whether this is the entry that [`PackageServer::own_entry`] returns, for `mcp.json` or for Claude Code.
+    /// Returns whether this is the entry that [`PackageServer::own_entry`] returns, for `mcp.json` or for Claude Code.
     pub(super) fn is_own(&self) -> bool {
         let own = |root| [ServerForm::McpJson, ServerForm::Claude].map(|form| form.digest(&Self::own_entry(root)));
         ["${PLUGIN_ROOT}", "${CLAUDE_PLUGIN_ROOT}"].into_iter().any(|root| own(root).contains(&self.digest))
     }
 }
 
-/// The form of an entry.
+/// The format in which an entry is written.
 #[derive(Clone, Copy)]
 pub(super) enum ServerForm {
     McpJson,
@@ -88,8 +88,8 @@ pub(super) enum ServerForm {
 }
 
 impl ServerForm {
-    /// Returns the digest of an entry. An equal entry of the other form has another one: Claude Code's form replaces variables that
-    /// `mcp.json` leaves as they are.
+    /// Returns the digest of an entry. An equal entry in the other format has a different digest, because Claude Code's format
+    /// replaces variables that `mcp.json` leaves alone.
     fn digest(self, entry: &Value) -> Digest {
         let form = match self {
             Self::McpJson => "",
@@ -99,12 +99,12 @@ impl ServerForm {
     }
 }
 
-/// How a server is reached. The texts are those of the file: not cleaned, and no placeholder is replaced.
+/// How a server is reached. The strings are exactly as in the file: not cleaned, and without replaced placeholders.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerTransport {
     /// A program.
     Stdio {
-        /// One token: a bare name that is searched for in `PATH`, or a path below the package that begins with `./`.
+        /// A bare name that is looked up in `PATH`, or a path in the package that begins with `./`.
         command: String,
         /// Arguments, which may contain `${PLUGIN_ROOT}` and `${PLUGIN_DATA}`.
         args: Vec<String>,
@@ -143,7 +143,7 @@ pub fn parse_servers(bytes: &[u8], spec: SpecVersion) -> Result<(Vec<PackageServ
     Ok((servers, problems))
 }
 
-/// Makes a server of the entry `name` in `file`, which `read` reads.
+/// Creates a server from the entry `name` in `file`. `read` parses the entry.
 pub(super) fn server(
     file: &str,
     form: ServerForm,
@@ -166,7 +166,7 @@ pub(super) fn server(
     }
 }
 
-/// Checks everything but the entries, which are returned by name.
+/// Checks everything except the entries themselves, and returns them by name.
 fn entries(bytes: &[u8], spec: SpecVersion) -> Result<BTreeMap<String, Value>, String> {
     if bytes.len() as u64 > MANIFEST_BYTES {
         return Err(format!("over {MANIFEST_BYTES} bytes"));
@@ -261,7 +261,8 @@ fn stdio(fields: &mut Fields) -> Result<ServerTransport, String> {
     Ok(ServerTransport::Stdio { command, args, env, cwd })
 }
 
-/// Refuses a path that leads above its root at any point. Links are not looked at: those of a package stay inside.
+/// Refuses a path that leads above its root at any point. Links are not checked here, because links in a package always stay inside
+/// it.
 fn stays_inside(path: &str) -> Result<(), &'static str> {
     let mut depth = 0_usize;
     for name in path.split('/') {
@@ -276,7 +277,7 @@ fn stays_inside(path: &str) -> Result<(), &'static str> {
 
 fn endpoint(written: &str) -> Result<Url, String> {
     let shown = text::excerpt(written, 120);
-    // The parser forgives much that the specification does not allow, such as an empty user, or one slash instead of two.
+    // The URL parser accepts much that the specification does not allow, such as an empty user, or one slash instead of two.
     if written.contains(|c: char| c.is_whitespace() || c.is_control() || c == '\\') {
         return Err(format!("url '{shown}' has white space or a backslash"));
     }

@@ -1,4 +1,4 @@
-//! The list of a package's files that its digest covers, in the form of `sha256sum`.
+//! The list of a package's files that its digest covers, in the format of `sha256sum`.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -28,13 +28,13 @@ impl Sums {
     /// Creates the list.
     ///
     /// # Errors
-    /// `package_file_refused`: a path has a control character or a backslash, or two paths are one on systems that ignore case or
+    /// `package_file_refused`: a path has a control character or a backslash, or two paths are equal on systems that ignore case or
     /// Unicode normal form.
     pub fn new(files: BTreeMap<String, Digest>) -> Result<Self, Problem> {
         let mut places = HashMap::<String, &str>::new();
         for path in files.keys() {
             check_path(path)?;
-            // Folders count as well: `Notes/a.md` and `notes/b.md` would be in one folder.
+            // Folders count as well: `Notes/a.md` and `notes/b.md` could end up in one folder.
             let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
             for place in ends.filter_map(|end| path.get(..end)) {
                 let first = places.entry(caseless(place).into_owned()).or_insert(place);
@@ -53,16 +53,16 @@ impl Sums {
     /// Reads all files of the package in `folder`.
     ///
     /// # Errors
-    /// As for [`list_files`] and [`Sums::new`].
+    /// The same as for [`list_files`] and [`Sums::new`].
     pub fn of_folder(folder: &Path) -> Result<Self, Problem> {
         Self::of_listed(folder, &list_files(folder)?)
     }
 
-    /// Reads all files of the installed copy in `folder`. A folder of version control is a difference there: nobody copied it, and its
-    /// files could be started.
+    /// Reads all files of the installed copy in `folder`. Unlike [`Sums::of_folder`], it includes version control folders, because
+    /// a copy should not have any and their files could be run.
     ///
     /// # Errors
-    /// As for [`Sums::of_folder`].
+    /// The same as for [`Sums::of_folder`].
     pub fn of_copy(folder: &Path) -> Result<Self, Problem> {
         Self::of_listed(folder, &list_copied_files(folder)?)
     }
@@ -76,7 +76,7 @@ impl Sums {
     /// Reads the files at `paths` in a folder.
     ///
     /// # Errors
-    /// As for [`Sums::new`], and `folder_unusable` if a file cannot be read.
+    /// The same as for [`Sums::new`], and `folder_unusable` if a file cannot be read.
     pub fn of_files<'a>(folder: &Folder, paths: impl Iterator<Item = &'a str>) -> Result<Self, Problem> {
         let sum = |path: &str| {
             let read =
@@ -90,7 +90,7 @@ impl Sums {
         Self::new(paths.map(sum).collect::<Result<_, Problem>>()?)
     }
 
-    /// Parses the text of [`Sums::to_text`]; `None` if it has another form.
+    /// Parses the output of [`Sums::to_text`]; `None` for any other text.
     pub fn parse(text: &str) -> Option<Self> {
         let line = |line: &str| {
             let (hex, path) = line.split_once("  ")?;
@@ -123,7 +123,7 @@ impl Sums {
         self.files.is_empty()
     }
 
-    /// Returns the paths that differ in `newer`, sorted and cleaned, each with how: `changed`, `new` or `gone`.
+    /// Returns the paths that differ in `newer`, sorted and cleaned, each marked as `changed`, `new` or `gone`.
     pub fn differences(&self, newer: &Self) -> Vec<String> {
         let mut differences = BTreeMap::new();
         for (path, digest) in &self.files {
@@ -138,7 +138,7 @@ impl Sums {
     }
 }
 
-/// Checks that a path can stand in a list that every `sha256sum` reads, and in a terminal.
+/// Checks that a path can be part of a list that any `sha256sum` can read, and can be printed to a terminal.
 fn check_path(path: &str) -> Result<(), Problem> {
     if path.chars().any(|c| c.is_control() || c == '\\') {
         let message = format!(

@@ -1,4 +1,4 @@
-//! The checklist of the specification as folders, and the shapes of five public plugins.
+//! Tests the specification's checklist with real folders, and packages that are structured like five public plugins.
 
 mod claude;
 
@@ -57,7 +57,7 @@ fn manifest(name: &str) -> Value {
     json!({"$schema": SpecVersion::V1_0.schema("plugin"), "name": name})
 }
 
-/// Returns the names of the skills that load, of those that do not with their codes, and of the servers.
+/// Returns the names of the skills that load, the names and codes of the skills that don't, and the names of the servers.
 fn parts(plugin: &AgentPlugin) -> (Vec<&str>, Vec<(&str, Code)>, Vec<&str>) {
     let (mut good, mut bad) = (Vec::new(), Vec::new());
     for skill in &plugin.skills {
@@ -184,7 +184,7 @@ fn component_with_the_whole_skill_is_the_skill() {
         "The instructions in 'a.wasm' differ from the SKILL.md beside it. Build the package again with 'patchbay plugin build'."
     );
 
-    // Without an embedded SKILL.md, it is the component of the folder.
+    // Without an embedded SKILL.md, the component belongs to the folder's skill.
     fs::write(&file, b"\0asm\x0d\0\x01\0").unwrap();
     let plugin = package.read().unwrap();
     assert_eq!(plugin.skills[0].path, "skills/a");
@@ -234,7 +234,7 @@ fn place_of_another_kind_costs_its_parts() {
     assert!(notes(&plugin).contains(&(Code::PackagePartUnused, "'mcp.json' is not used: it is not a file.")));
 }
 
-/// One skill and one remote server, as context7 has.
+/// One skill and one remote server, like context7.
 #[test]
 fn documentation_server_with_one_skill() {
     let plugin = Package::new(&json!({
@@ -250,7 +250,7 @@ fn documentation_server_with_one_skill() {
     assert_eq!(plugin.notes, []);
 }
 
-/// Many skills with references, a server that a package runner fetches, and hooks in the data of another client, as aws-core has.
+/// Many skills with references, a server that a package runner fetches, and hooks in the data of another client, like aws-core.
 #[test]
 fn cloud_plugin_with_skills_and_hooks() {
     let mut package = Package::new(&json!({
@@ -283,7 +283,7 @@ fn cloud_plugin_with_skills_and_hooks() {
     );
 }
 
-/// The parts of Claude Code beside an Agent Plugin, as the agents of AWS have them.
+/// Claude Code's files beside an Agent Plugin, like the agent plugins of AWS.
 #[test]
 fn claude_plugin_with_commands() {
     let plugin = Package::new(&manifest("devops"))
@@ -308,7 +308,7 @@ fn claude_plugin_with_commands() {
     );
 }
 
-/// A repository with an index of plugins, as Anthropic's directory is one.
+/// A repository with an index of plugins, like Anthropic's directory.
 #[test]
 fn marketplace_lists_its_plugins() {
     let sha = "89abcdef0123456789abcdef0123456789abcdef";
@@ -342,7 +342,7 @@ fn marketplace_lists_its_plugins() {
     assert_eq!(parts(&inside).0, ["a"]);
 }
 
-/// Manifest and servers in the source tree, skills only after a build, as Sentry's plugin.
+/// Manifest and servers are in the source tree, but skills only exist after a build, like in Sentry's plugin.
 #[test]
 fn skills_that_come_with_a_build() {
     let source = Package::new(&manifest("monitoring")).file("build.sh", "cp -r ../skills .").file("README.md", "");

@@ -1,4 +1,5 @@
-//! The files of a package. A package is refused if another machine could not store a file unchanged, or if a copy would change it.
+//! Lists the files of a package. A package is refused if another machine could not store a file unchanged, or if copying could
+//! change it.
 
 use std::{collections::HashMap, io, path::Path};
 
@@ -9,41 +10,41 @@ use crate::{Problem, files};
 
 /// The most files and folders of a package.
 const ENTRIES: usize = 10_000;
-/// The most bytes of all files.
+/// Size limit of all files together, in bytes.
 pub(super) const BYTES: u64 = 64 << 20;
-/// The deepest folder, counted from the package.
+/// How deep folders can be nested, counted from the package's folder.
 const DEPTH: usize = 16;
-/// Folders of version control, which are no part of a package.
+/// Version control folders, which do not belong to a package.
 const VERSION_CONTROL: [&str; 4] = [".git", ".hg", ".jj", ".svn"];
 
 /// A file of a package.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackageFile {
-    /// The path below the package, with `/`. Behind a link to a folder, the path through the link.
+    /// The path in the package, with `/`. For a file in a linked folder, the path through the link.
     pub path: String,
-    /// Bytes of the file when it was listed.
+    /// The size in bytes when the file was listed.
     pub size: u64,
 }
 
-/// Lists the files of the package in `folder`, sorted by the bytes of their paths. Links are followed inside the folder; folders of
-/// version control are left out.
+/// Lists the files of the package in `folder`, sorted by the bytes of their paths. Links are followed inside the folder; version
+/// control folders are left out.
 ///
 /// # Errors
-/// `package_limit`, or `package_file_refused` for a file that is not a regular one, has several hard links, or has a name that
-/// cannot be stored everywhere; for a link that leads out or to nothing; and if something cannot be read.
+/// `package_limit` over a limit, otherwise `package_file_refused`: a file is not regular, has several hard links, or has a name
+/// that cannot be stored everywhere; a link leads out of the package or to nothing; or something cannot be read.
 pub fn list_files(folder: &Path) -> Result<Vec<PackageFile>, Problem> {
     list(folder, &VERSION_CONTROL)
 }
 
-/// Lists the files of the installed copy in `folder`. A copy has no folders of version control, so all of its files count.
+/// Lists the files of the installed copy in `folder`. A copy should not have version control folders, so all of its files count.
 ///
 /// # Errors
-/// As for [`list_files`].
+/// The same as for [`list_files`].
 pub(super) fn list_copied_files(folder: &Path) -> Result<Vec<PackageFile>, Problem> {
     list(folder, &[])
 }
 
-/// Returns whether a folder of this name is no part of a package, on some systems at least.
+/// Returns whether a folder of this name is a version control folder, at least on systems that ignore case.
 pub(super) fn is_version_control(name: &str) -> bool {
     VERSION_CONTROL.iter().any(|folder| folder.eq_ignore_ascii_case(name))
 }
@@ -85,7 +86,7 @@ impl PackageWalk<'_> {
             }
             names.push(name);
         }
-        // Sorted, because the first problem is the one that is reported.
+        // Sorting makes the reported problem, the first one, independent of the file system.
         names.sort();
         let mut seen = HashMap::<String, String>::new();
         for name in names {
@@ -150,12 +151,13 @@ fn refused(shown: &str, why: &str) -> Problem {
     Problem::new(Code::PackageFileRefused, format!("'{shown}' {why}."))
 }
 
-/// The problem of a package over a limit.
+/// Creates the problem of a package that exceeds a limit.
 pub(super) fn limit(what: String) -> Problem {
     Problem::new(Code::PackageLimit, format!("{what}. Make the package smaller or split it."))
 }
 
-/// The problem of something that cannot be read. The error's message is left out, since it may contain a path of this machine.
+/// Creates the problem of something that cannot be read. The error's message is left out, because it may contain a path of this
+/// machine.
 pub(super) fn unreadable(what: &str, error: &io::Error) -> Problem {
     Problem::new(Code::PackageFileRefused, format!("{what} cannot be read: {}.", error.kind()))
 }
@@ -231,7 +233,7 @@ mod tests {
         for name in ["a\\b", "a\nb", "a\u{7f}"] {
             assert!(refusal(&folder(&[name])).1.contains("a control character or a backslash"), "{name:?}");
         }
-        // Some file systems cannot even hold both.
+        // Some file systems cannot even store both files.
         let both = folder(&["A.md", "a.md"]);
         if fs::read_dir(both.path()).unwrap().count() == 2 {
             assert_eq!(refusal(&both).1, "'a.md' and 'A.md' are one name on some systems; rename one of them.");

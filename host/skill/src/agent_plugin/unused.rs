@@ -1,4 +1,4 @@
-//! Parts of a package that Patchbay names and does not use: files of other clients, and anything that would run a program.
+//! Names the parts of a package that Patchbay does not use: files of other clients, and anything that would run a program.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use patchbay_core::{Code, text};
 use super::PackageFile;
 use crate::Problem;
 
-/// Known parts by the name of the entry directly in the package, and what they are.
+/// Known parts: the name of a top-level entry, and a description for messages.
 const KNOWN: &[(&str, &str)] = &[
     ("agents", "agents of other clients"),
     ("hooks", "hooks of other clients"),
@@ -21,13 +21,13 @@ const KNOWN: &[(&str, &str)] = &[
     (".codex-plugin", "data of Codex"),
     (".cursor-plugin", "data of Cursor"),
 ];
-/// Parts that Claude Code's form alone uses.
+/// Parts that are used only in Claude Code's format.
 const ONLY_CLAUDE_USES: &[(&str, &str)] = &[
     ("commands", "commands of other clients"),
     (".mcp.json", "MCP servers in another form than mcp.json"),
     (".claude-plugin", "data of Claude Code"),
 ];
-/// Parts that have a meaning in Claude Code's form alone.
+/// Parts that have a meaning only in Claude Code's format, and are not used there either.
 const ONLY_CLAUDE_HAS: &[(&str, &str)] = &[
     ("bin", "programs that Claude Code puts on its PATH"),
     ("settings.json", "settings of Claude Code"),
@@ -36,11 +36,11 @@ const ONLY_CLAUDE_HAS: &[(&str, &str)] = &[
 /// The most parts that are named.
 pub(super) const NAMED: usize = 20;
 
-/// The entries directly in a package.
+/// The top-level entries of a package.
 pub(super) struct UnusedParts {
-    /// Names, those of folders with a `/`.
+    /// Their names. Folder names end with `/`.
     entries: BTreeSet<String>,
-    /// Whether the package has Claude Code's form.
+    /// Whether the package has Claude Code's format.
     is_claude: bool,
 }
 
@@ -50,7 +50,7 @@ impl UnusedParts {
         Self { entries: files.iter().map(entry).collect(), is_claude }
     }
 
-    /// Names each part that is not used. `namespaces` are those of `extensions` in `plugin.json`.
+    /// Returns a note for each unused part. `namespaces` come from `extensions` in `plugin.json`.
     pub(super) fn notes(&self, namespaces: &[String]) -> Vec<Problem> {
         let mut notes: Vec<_> = self
             .known()
@@ -72,7 +72,7 @@ impl UnusedParts {
         notes
     }
 
-    /// The refusal of a folder without `plugin.json`, which names what the folder has.
+    /// Creates the problem of a folder without `plugin.json`, which names the known parts that it has.
     pub(super) fn missing_manifest(&self) -> Problem {
         let known: Vec<_> = self.known().map(|(entry, _)| format!("'{entry}'")).collect();
         let found = match &known[..] {
@@ -92,7 +92,7 @@ impl UnusedParts {
         self.entries.iter().filter_map(move |entry| Some((entry.as_str(), known(entry)?)))
     }
 
-    /// Returns the folders whose names are reverse domains.
+    /// Returns the folders that are named after a reverse domain.
     fn folders_of_namespaces(&self) -> impl Iterator<Item = &str> {
         let is_namespace = |name: &str| {
             let is_label = |label: &str| {

@@ -111,7 +111,7 @@ fn highest_root_wins_without_fallback() {
     let snapshot = snapshot_of(three("eligibility: {os: [darwin]}"), true);
     assert_eq!(names(&snapshot), [""; 0]);
     assert_eq!(diagnostics(&snapshot), ["a [ineligible] OS 'linux' not in [darwin]."]);
-    // An unreadable skill does not hide the one of a lower root.
+    // An unreadable skill does not hide a skill of a lower root.
     let snapshot = snapshot_of(three("summary: ["), true);
     assert_eq!(snapshot.skill("a").unwrap().manifest.summary, "user");
     assert_eq!(snapshot.diagnostics().len(), 1);
@@ -212,7 +212,7 @@ fn format_1_snapshot_keeps_its_rules() {
     let digest = Digest::of(body.as_bytes());
     let snapshot = Snapshot::from_json(body.to_owned(), digest, 3).unwrap();
     assert_eq!((snapshot.to_json(), snapshot.digest(), snapshot.version()), (body, digest, 3));
-    // In format 1 an alias of two skills works for neither, even if their roots differ.
+    // In format 1, an alias that two skills claim works for neither, even if their roots differ.
     assert_eq!(snapshot.claimants("go").len(), 2);
     let skill = snapshot.skill("a").unwrap();
     assert_eq!(&**snapshot.text(&skill.manifest.instructions.digest).unwrap(), "Do a.");
@@ -333,7 +333,7 @@ fn alias_takes_precedence_over_a_name() {
     let snapshot = snapshot_of(vec![named(), claims("a", Root::Bundled)], true);
     assert_eq!((commands(&snapshot), names(&snapshot).len()), (vec!["review=a".to_owned()], 2));
     assert_eq!(diagnostics(&snapshot), [""; 0]);
-    // An untrusted workspace takes no command.
+    // An untrusted workspace cannot take over a command.
     let all = |trusted| {
         let claims = claims("thief", Root::Workspace);
         snapshot_of(vec![found(Root::User, "review", "summary: text"), claims], trusted)
@@ -359,7 +359,7 @@ fn format_3_snapshot_has_no_commands_by_name() {
     let old = Snapshot::from_json(stored.clone(), Digest::of(stored.as_bytes()), 1).unwrap();
     assert_eq!((old.to_json(), commands(&old)), (&*stored, vec!["go=b".to_owned()]));
     assert!(old.skills().eq(new.skills()));
-    // A reload changes no skill.
+    // A reload does not report any skill as changed.
     assert_eq!(Diff::between(&old, &new), Diff::default());
 }
 
@@ -546,11 +546,11 @@ fn snapshot_knows_in_which_order_models_are_shown_skills() {
     assert_eq!(rank(&trusted, "ours"), ShownRank::TrustedWorkspace);
     assert_eq!(rank(&untrusted, "ours"), ShownRank::UntrustedWorkspace);
     assert!(rank(&trusted, "mine") < rank(&trusted, "ours") && rank(&trusted, "ours") < rank(&trusted, "notes"));
-    // The trust is stored, and so is the ranking of searches.
+    // Both trust and the ranking of searches are stored.
     let stored = Snapshot::from_json(trusted.to_json().to_owned(), trusted.digest(), 1).unwrap();
     assert_eq!(rank(&stored, "ours"), ShownRank::TrustedWorkspace);
     assert!(trusted.to_json().contains(r#""ranking":1"#));
-    // Without skills of a workspace, trust makes no other snapshot.
+    // Without workspace skills, trust does not change the snapshot.
     let own = |trusted| snapshot_of(vec![found(Root::User, "mine", "")], trusted).digest();
     assert_eq!(own(true), own(false));
 }
@@ -590,7 +590,7 @@ fn package_that_was_added_first_keeps_names_and_aliases() {
     assert_eq!(codes, [("greet", Code::NameShadowed), ("nod", Code::AliasShadowed), ("wave", Code::AliasShadowed)]);
     let message = &snapshot.diagnostics()[0].message;
     assert!(message.contains("the package 'second'") && message.contains("--rename greet=NEW"), "{message}");
-    // The order of adding decides, not the name; and a skill's identity is its package and its name.
+    // The order in which packages were added decides, not the name. A skill's identity consists of its package and its name.
     let other: Vec<_> = of_packages.into_iter().rev().collect();
     let identity = snapshot_of(other, true).skill("greet").unwrap().identity("/work");
     assert_eq!((identity.root, &*identity.workspace), (Root::Package, "second"));

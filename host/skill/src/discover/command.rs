@@ -1,4 +1,4 @@
-//! Commands of Claude Code's form: skills that are one Markdown file. Only packages have them.
+//! Reads commands in Claude Code's format: skills that are a single Markdown file. Only packages have commands.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -15,7 +15,7 @@ use crate::{
 };
 
 impl RootScan<'_> {
-    /// Reads the command at the path `file`. The file is the skill's SKILL.md.
+    /// Reads the command at the path `file`. The file acts as the skill's SKILL.md.
     pub(super) fn command(&mut self, file: &str, name: &str, metadata: Option<Metadata>) -> Result<Candidate, Problem> {
         let name = parse_name(name)?;
         self.budget.count_file(metadata.as_ref().map_or(0, Metadata::len))?;

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::{Changed, Manifest, NoCache, SkillMd, changed_files};
 
-/// A temporary folder of skills, removed on drop.
+/// A temporary skills folder, removed on drop.
 struct SkillsFolder(tempfile::TempDir);
 
 impl SkillsFolder {
@@ -134,7 +134,7 @@ fn cached_file_is_not_read_again() {
     assert_eq!(shown(&again), shown(&first));
 }
 
-/// The wrong content of the cache is used, so the file was not read.
+/// The cache's wrong content is used, which proves that the file was not read.
 #[cfg(unix)]
 #[test]
 fn cached_value_replaces_the_file() {
@@ -163,7 +163,7 @@ fn invalid_skills_are_cached_if_they_were_read() {
     skills.write("bare.wasm", b"\0asm\x0d\0\x01\0");
     let discovered = skills.discover(&NoCache);
     assert_eq!(files(&discovered), ["bad/SKILL.md", "bare.wasm", "text.wasm"]);
-    // The same problems are reported without reading the files again.
+    // A second discovery reports the same problems without reading the files again.
     let again = skills.discover(&FakeCache::of(&discovered));
     let problems = |discovered: &Discovered| -> Vec<Problem> {
         discovered.found.iter().map(|found| found.candidate.clone().unwrap_err()).collect()
@@ -215,8 +215,8 @@ fn every_change_of_a_file_is_detected() {
     }
 }
 
-/// Waits until a new file gets a later change time than `files` have. Time stamps are only as fine as the clock ticks
-/// of the system; [`Stat::is_settled`] takes care of changes within one tick.
+/// Waits until a new file gets a later change time than all `files`. Time stamps only have the resolution of the system's clock
+/// ticks; [`Stat::is_settled`] handles changes within one tick.
 #[cfg(unix)]
 fn wait_for_next_tick(skills: &SkillsFolder, files: &[&str]) {
     let changed = |file: &str| Stat::of(&skills.path().join(file)).unwrap().unwrap().changed;
@@ -292,7 +292,7 @@ fn component_returns_bytes_of_its_digest_or_fails() {
     }
 }
 
-/// A workspace may replace a component by a link to a file outside, after discovery and before the bytes are read.
+/// A workspace may replace a component with a link to a file outside, after discovery but before the bytes are read.
 #[cfg(unix)]
 #[test]
 fn component_is_not_read_through_a_link_leaving_the_workspace() {
@@ -314,8 +314,8 @@ fn component_is_not_read_through_a_link_leaving_the_workspace() {
     }
 }
 
-/// The result of `ln -s DIR/greet/greet.wasm ~/.config/patchbay/skills/`. In a workspace, whose owner may be
-/// someone else, no link leads out.
+/// The result of `ln -s DIR/greet/greet.wasm ~/.config/patchbay/skills/`. A workspace may belong to someone else, so its links must
+/// not lead out.
 #[cfg(unix)]
 #[test]
 fn component_may_be_a_link_outside_of_workspaces() {
@@ -390,7 +390,7 @@ fn digest_covers_all_files_of_the_folder() {
         let after = skills.discover(&NoCache).found.remove(0).candidate.unwrap();
         assert_ne!(before.digest(), after.digest(), "{file}");
     }
-    // A skill in one file has a list of one line.
+    // The list of a single-file skill has one line.
     fs::remove_dir_all(skills.path().join("a")).unwrap();
     fs::remove_dir_all(skills.path().join("elsewhere")).unwrap();
     skills.write("one.wasm", component(FIRST, b""));
@@ -430,7 +430,7 @@ fn skill_over_its_limits_loses_only_its_files() {
     }
 }
 
-/// Which entries of such a folder are read depends on the file system, so the component is found by its name alone.
+/// If a folder has too many entries, the file system decides which of them are read, so the component is found by its name alone.
 #[test]
 fn folder_with_too_many_entries_keeps_a_component_of_its_name() {
     let skills = SkillsFolder::new();
@@ -483,7 +483,8 @@ fn root_limits_count_skills_by_name() {
     );
     let over = words(&format!("{} bytes (limits.root.file_bytes", bytes + 1));
     assert_eq!(discover_within(RootAllowance { file_bytes: bytes + 1, ..all }), ("a b".to_owned(), over, 1));
-    // Hidden files belong to no skill, but reading their names is work: ten entries for each allowed file.
+    // Hidden files do not belong to a skill, but reading their names takes time, so there is a limit of ten entries for each
+    // allowed file.
     for n in 0..45 {
         skills.write(&format!("b/.{n}"), "");
     }
@@ -537,13 +538,13 @@ fn folder_with_several_names_is_read_once() {
     assert_eq!(shown_labels(&first.found), ["a"], "the first name is kept");
     assert_eq!(listed(first.found[0].candidate.as_ref().unwrap()), ["SKILL.md", "notes.md"]);
     assert_eq!(files(&first), ["a/SKILL.md", "a/notes.md", "m/SKILL.md", "x/SKILL.md", "y/SKILL.md", "z/SKILL.md"]);
-    // A name that is not the one in SKILL.md is reported, whichever name comes first.
+    // A name that differs from the name in SKILL.md is reported, whichever name comes first.
     skills.write("m/SKILL.md", "---\nname: y\n---\n");
     let renamed = skills.discover(&NoCache);
     assert_eq!(shown_labels(&renamed.found), ["a", "m", "x", "y", "z"]);
     let valid = renamed.found.iter().filter(|found| found.candidate.is_ok());
     assert_eq!(valid.map(|found| &*found.label).collect::<Vec<_>>(), ["y"]);
-    // Two claims of one name are reported. Neither is a skill, so the folder has its next name.
+    // Names that are claimed twice are reported. They do not become skills, so the folder is found under its next name.
     skills.write("m/SKILL.md", FIRST);
     skills.write("a.wasm", component(FIRST, b""));
     skills.write("z.wasm", component(FIRST, b""));
@@ -583,7 +584,7 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// No sequence of file changes and no wrong cache makes `bytes` return bytes of another digest.
+    /// Neither file changes nor a wrong cache make `bytes` return bytes with another digest.
     #[test]
     fn component_bytes_always_match_the_digest(steps in proptest::collection::vec(step(), 1..12), wrong in 0..4_u8) {
         let skills = SkillsFolder::new();
@@ -616,7 +617,7 @@ proptest! {
     }
 }
 
-/// Only on a system that distinguishes such names can both exist.
+/// Both files can only exist on a system that distinguishes such names.
 #[cfg(target_os = "linux")]
 #[test]
 fn files_whose_names_differ_in_case_or_normal_form_are_one() {
@@ -645,7 +646,7 @@ fn files_whose_names_differ_in_case_or_normal_form_are_one() {
     }
 }
 
-/// As a copy of the folder on a file system that decomposes names.
+/// The second folder is like a copy of the first on a file system that decomposes names.
 #[test]
 fn digest_does_not_depend_on_the_normal_form_of_names() {
     let list = |name: &str| {

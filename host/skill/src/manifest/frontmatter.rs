@@ -1,4 +1,4 @@
-//! The keys of a frontmatter: strict YAML parsing, and error messages that name the line and the key.
+//! Parses the keys of a frontmatter as strict YAML, with error messages that name the line and the key.
 //!
 //! Called by [`Manifest::parse`](crate::Manifest::parse), and by the lenient second attempt in `lenient.rs`.
 
@@ -13,7 +13,7 @@ use serde_saphyr::{Error, Options};
 
 use crate::Problem;
 
-/// The known keys as written, before they are checked. The same keys may appear at top level and under `metadata`.
+/// The known keys as written, before they are checked. The same keys can appear at the top level and under `metadata`.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct FrontmatterKeys {
@@ -50,7 +50,7 @@ pub(super) struct EligibilityKeys {
     pub(super) binaries: Option<TextList>,
 }
 
-/// A list of texts. A single text is accepted as a list of one.
+/// A list of strings. A single string is accepted as a list of one.
 pub(super) struct TextList(pub(super) Vec<String>);
 
 /// The entries of `capabilities`. A single entry is accepted as a list of one.
@@ -65,7 +65,7 @@ struct CapabilityMap {
     optional: bool,
 }
 
-/// An entry of `capabilities`: a mapping with `name`, or only the capability as text, as in `[kv]`.
+/// An entry of `capabilities`: a mapping with `name`, or only the capability as a string, as in `[kv]`.
 pub(super) struct CapabilityKeys {
     pub(super) name: String,
     pub(super) scope: Option<String>,
@@ -76,8 +76,8 @@ pub(super) struct CapabilityKeys {
 /// The known keys under `metadata`; `None` if `metadata` is not a mapping.
 pub(super) struct MetadataKeys(pub(super) Option<Box<FrontmatterKeys>>);
 
-/// A value that is only shown. Skills of other hosts have texts, lists and mappings there; none of them is an error. A list
-/// is shown in brackets, a mapping counts as absent.
+/// A value that is only displayed. Skills for other hosts use strings, lists and mappings here, and none of these is an error. A
+/// list is shown in brackets; a mapping counts as absent.
 #[derive(Default)]
 pub(super) struct ShownText(pub(super) Option<String>);
 
@@ -248,8 +248,8 @@ pub(super) fn strict(frontmatter: &str) -> Result<FrontmatterKeys, Problem> {
     Ok(keys.unwrap_or_default())
 }
 
-/// Parses YAML with limits on nodes, aliases and depth. No real manifest reaches them, and reaching them takes
-/// milliseconds. Returns `None` for an empty text.
+/// Parses YAML with limits on nodes, aliases and depth. No real manifest reaches these limits, and parsing up to them takes
+/// milliseconds. Returns `None` for empty text.
 pub(super) fn parse<T: for<'de> Deserialize<'de>>(frontmatter: &str) -> Result<Option<T>, Error> {
     if frontmatter.trim().is_empty() {
         return Ok(None);
@@ -274,7 +274,7 @@ fn options() -> Options {
     }
 }
 
-/// Converts a YAML error into a problem that names the line of the file and the key, for the author of the skill.
+/// Converts a YAML error into a problem for the skill's author that names the line of the file and the key.
 fn malformed(frontmatter: &str, error: &Error) -> Problem {
     let error = error.without_snippet();
     // The frontmatter begins on the second line of the file.
@@ -297,12 +297,12 @@ fn malformed(frontmatter: &str, error: &Error) -> Problem {
     Problem::new(Code::MalformedFrontmatter, text::excerpt(&message, 400))
 }
 
-/// Returns true if the text is not valid YAML, false if it is YAML with values of a wrong type.
+/// Returns true if the text is not valid YAML, false if it is YAML with a value of the wrong type.
 fn is_syntax(error: &Error) -> bool {
     matches!(error, Error::ExternalMessage { .. } | Error::Eof { .. })
 }
 
-/// Returns the first line of the parser's message, without the position and the drawing of the source.
+/// Returns the first line of the parser's message, without the position and the source excerpt.
 fn words(error: &Error) -> String {
     let words = error.to_string();
     let line = words.lines().find(|line| !line.trim().is_empty()).unwrap_or("it cannot be parsed");
@@ -317,7 +317,7 @@ fn words(error: &Error) -> String {
     text::excerpt(line.trim_end_matches('.'), 200)
 }
 
-/// Returns the longest prefix of `path` that is a known key, and the value that it expects.
+/// Returns the longest prefix of `path` that is a known key, and a description of the expected value.
 fn expected_at(path: &str) -> Option<(&str, &'static str)> {
     let mut path = path;
     loop {
@@ -328,7 +328,7 @@ fn expected_at(path: &str) -> Option<(&str, &'static str)> {
     }
 }
 
-/// Returns the end of the error for a known key whose value has a wrong type.
+/// Returns the end of the error message for a known key with a value of the wrong type.
 fn expected(key: &str) -> Option<&'static str> {
     Some(match key.rsplit('.').next()? {
         "os" => "must be a list, such as [linux]",
@@ -350,8 +350,8 @@ fn expected(key: &str) -> Option<&'static str> {
     })
 }
 
-/// Returns the path of the key whose value is at `line` and `column` of the frontmatter (both from 1), such as
-/// `eligibility.os`. Derived from the indentation, and within the line from the text to the left of `column`.
+/// Returns the path of the key whose value is at `line` and `column` of the frontmatter (both from 1), such as `eligibility.os`.
+/// The path is derived from the indentation, and within the line from the text to the left of `column`.
 fn key_at(frontmatter: &str, line: usize, column: usize) -> Option<String> {
     let mut path: Vec<(usize, &str)> = Vec::new();
     for (number, text) in frontmatter.lines().enumerate().take(line) {

@@ -1,9 +1,9 @@
-//! The second, lenient attempt to parse a frontmatter that is not valid YAML.
+//! Makes a second, lenient attempt to parse a frontmatter that is not valid YAML.
 //!
-//! Authors write `description: Use when: …` without quotes, and other hosts accept it. So a top-level text line that is
-//! not valid YAML is parsed as if its value were quoted, and the diagnostic `frontmatter_mended` reports it. Nothing
-//! else is repaired: all other keys must be valid YAML, and every known key at the start of a line must be a key of the
-//! result. This ensures that no restriction by the author, such as `eligibility`, is lost.
+//! Authors often write `description: Use when: …` without quotes, and other hosts accept that. So a top-level text line that is not
+//! valid YAML is parsed as if its value were quoted, and the diagnostic `frontmatter_mended` reports it. Nothing else is repaired:
+//! all other keys must be valid YAML, and every known key at the start of a line must be a key of the result. This ensures that no
+//! restriction by the author, such as `eligibility`, is lost.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use serde::de::IgnoredAny;
 use super::frontmatter::{FrontmatterKeys, leading_key, parse, strict};
 use crate::Problem;
 
-/// Keys whose value is one line of human-readable text. Only these lines are repaired.
+/// Keys that contain one line of human-readable text. Only these lines are repaired.
 const TEXTS: &[&str] =
     &["name", "description", "summary", "license", "compatibility", "version", "argument-hint", "input_hint"];
 
@@ -32,10 +32,10 @@ const KNOWN: &[&str] = &[
     "when_to_use",
 ];
 
-/// The most keys without a meaning that a skill lists.
+/// The most keys that [`unused`] returns.
 const UNUSED: usize = 20;
 
-/// Returns the top-level keys that have no meaning here, in the order of names.
+/// Returns the top-level keys that have no meaning here, sorted.
 pub(super) fn unused(frontmatter: &str) -> Vec<String> {
     let top: BTreeMap<String, IgnoredAny> = parse(frontmatter).ok().flatten().unwrap_or_default();
     let unused = top.into_keys().filter(|key| !TEXTS.contains(&&**key) && !KNOWN.contains(&&**key));
@@ -73,7 +73,7 @@ pub(super) fn mend(frontmatter: &str) -> Option<(FrontmatterKeys, String, Vec<Pr
 fn quoted(line: &str) -> Option<(&str, String)> {
     let key = leading_key(line).filter(|key| TEXTS.contains(key))?;
     let value = line[key.len() + 1..].trim();
-    // Not plain text: quoted, a block that continues below, a comment, a tag, an anchor or an alias.
+    // These values are not plain text: quoted, a block that continues below, a comment, a tag, an anchor or an alias.
     if value.is_empty() || value.starts_with(['"', '\'', '|', '>', '#', '!', '&', '*']) {
         return None;
     }

@@ -15,7 +15,7 @@ impl Packages {
         Self(tempfile::tempdir().unwrap())
     }
 
-    /// Writes a package with skills of instructions, and returns its entry in the lock.
+    /// Writes a package of skills without tools, and returns its lock entry.
     fn package(&self, name: &str, order: u64, skills: &[&str]) -> LockedPackage {
         let digest = Digest::of(name.as_bytes());
         let locked = |skill: &&str| {
@@ -59,7 +59,7 @@ impl Packages {
         discover_packages(self.0.path(), &lock, cache, &RootAllowance::default()).unwrap()
     }
 
-    /// Returns for each skill its name and package, or its code.
+    /// Returns the name and package of each skill, or the code of its problem.
     fn found(&self, packages: &[LockedPackage]) -> Vec<String> {
         self.discover(packages, &NoCache).found.iter().map(words).collect()
     }
@@ -136,7 +136,7 @@ impl FileCache for Known {
 #[test]
 fn unchanged_files_are_not_read_again() {
     let packages = Packages::new();
-    // Skills of one name in two packages are two entries of the cache.
+    // Skills with the same name in two packages are two entries in the cache.
     let both = [packages.package("one", 1, &["a"]), packages.package("two", 2, &["a", "b"])];
     let read = packages.discover(&both, &NoCache).read;
     assert_eq!(read.len(), 3);

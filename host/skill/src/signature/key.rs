@@ -20,7 +20,7 @@ const SK_P256_KIND: &str = "sk-ecdsa-sha2-nistp256@openssh.com";
 /// The accepted kinds, as `ssh-keygen` names them.
 pub(super) const KEY_KINDS: &[&str] = &[ED25519_KIND, SK_ED25519_KIND, P256_KIND, SK_P256_KIND];
 
-/// The flag of a security key's signature: a person touched it.
+/// The flag in a security key's signature that the user touched the key.
 const USER_PRESENT: u8 = 1;
 
 /// The SHA-256 of a public key, as `ssh-keygen -l` prints it: `SHA256:` and 43 characters.
@@ -29,15 +29,15 @@ const USER_PRESENT: u8 = 1;
 #[schemars(with = "String")]
 pub struct Fingerprint(Digest);
 
-/// Why a text is neither a fingerprint nor a public key.
+/// Why a string is neither a fingerprint nor a public key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FingerprintError {
-    /// It has neither form.
+    /// The string has neither of the two forms.
     #[error(
         "'{0}' is neither a fingerprint (SHA256: and 43 characters, as ssh-keygen -l prints it) nor the line of a .pub file"
     )]
     Form(String),
-    /// It is a public key that cannot sign plugins.
+    /// The string is a public key, but it cannot sign plugins.
     #[error(transparent)]
     Key(#[from] SignatureError),
 }
@@ -51,7 +51,7 @@ impl fmt::Display for Fingerprint {
 impl FromStr for Fingerprint {
     type Err = FingerprintError;
 
-    /// Parses a fingerprint, or the line of a `.pub` file: its kind, the key in base64, and perhaps a comment.
+    /// Parses a fingerprint, or the line of a `.pub` file: its kind, the key in base64, and an optional comment.
     fn from_str(written: &str) -> Result<Self, FingerprintError> {
         let form = || FingerprintError::Form(text::excerpt(written, 80));
         if let Some(base64) = written.strip_prefix("SHA256:") {
@@ -85,7 +85,7 @@ impl From<Fingerprint> for String {
 pub(super) struct PublicKey<'a> {
     blob: &'a [u8],
     is_p256: bool,
-    /// An Ed25519 key, or a point of the curve.
+    /// The Ed25519 key, or the point on the P-256 curve.
     point: &'a [u8],
     /// For security keys, the application that the signature is bound to, such as `ssh:`.
     application: Option<&'a [u8]>,
@@ -124,7 +124,7 @@ impl<'a> PublicKey<'a> {
         Fingerprint(Digest::of(self.blob))
     }
 
-    /// Checks `signature`, with its kind before it, against `message`.
+    /// Checks `signature`, which begins with its kind, against `message`.
     pub(super) fn verify(&self, message: &[u8], signature: &[u8]) -> Result<(), SignatureError> {
         let mut fields = WireFields::new(signature);
         if fields.string()? != self.kind().as_bytes() {

@@ -1,4 +1,4 @@
-//! Signatures made here with ring for each kind of key, and one that `ssh-keygen` made.
+//! Tests signatures that ring makes here for each kind of key, and some that `ssh-keygen` made.
 
 use ring::{
     rand::SystemRandom,
@@ -9,7 +9,7 @@ use super::*;
 
 const FILE: &[u8] = b"a component";
 
-/// A key pair of each kind, with the fields that a test may change.
+/// Makes signatures with one kind of key. Tests change the other fields.
 struct Signer {
     kind: &'static str,
     key: Pair,
@@ -64,7 +64,7 @@ impl Signer {
                 let fixed = pair.sign(&SystemRandom::new(), message).unwrap();
                 let mut numbers = Vec::new();
                 for number in fixed.as_ref().chunks(32) {
-                    // An integer whose first bit is set has a zero before it.
+                    // The leading zero keeps an integer positive if its first bit is set.
                     put_string(&mut numbers, &[&[0], number].concat());
                 }
                 numbers
@@ -140,7 +140,7 @@ fn signatures_for_other_purposes_and_by_other_keys_are_refused_by_name() {
     );
     let md5 = Signer { hash: "md5", ..Signer::new("ssh-ed25519") }.sign(FILE);
     assert_eq!(verify_signature(&md5, FILE), Err(SignatureError::Hash("md5".to_owned())));
-    // The curve of the key differs from the kind that it is declared to have.
+    // Kinds of keys that are not accepted.
     for kind in ["ssh-rsa", "ecdsa-sha2-nistp384", "webauthn-sk-ecdsa-sha2-nistp256@openssh.com", "ssh-ed25519-x"] {
         let error = verify_signature(&Signer { kind, ..Signer::new("ssh-ed25519") }.sign(FILE), FILE).unwrap_err();
         let words = format!("keys of the kind '{kind}' are not accepted; sign with one of ssh-ed25519, ");

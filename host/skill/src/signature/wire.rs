@@ -1,6 +1,6 @@
-//! The binary form of OpenSSH's keys and signatures: numbers of four bytes, and strings with their length before them.
+//! The binary format of OpenSSH's keys and signatures: four-byte numbers, and strings prefixed with their length.
 
-/// A field is missing or has the wrong form; the text says which.
+/// A field is missing or malformed. The string is the end of an error message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MalformedField(pub(super) &'static str);
 
@@ -51,15 +51,15 @@ impl<'a> WireFields<'a> {
         Ok(padded)
     }
 
-    /// Checks that nothing is left.
+    /// Checks that all bytes were read.
     pub(super) fn end(self) -> Result<(), MalformedField> {
         if self.0.is_empty() { Ok(()) } else { Err(MalformedField("it has bytes after its last field")) }
     }
 }
 
-/// Appends `bytes` with their length before them.
+/// Appends `bytes`, prefixed with their length.
 pub(super) fn put_string(blob: &mut Vec<u8>, bytes: &[u8]) {
-    // A signature and the fields of its keys are far below 4 GiB.
+    // The fields of signatures and keys are far smaller than 4 GiB.
     blob.extend_from_slice(&u32::try_from(bytes.len()).unwrap_or(u32::MAX).to_be_bytes());
     blob.extend_from_slice(bytes);
 }

@@ -1,7 +1,7 @@
-//! Loads snapshots of format 1, which the first versions wrote. Old sessions can still be resumed.
+//! Loads snapshots of format 1, which the first versions wrote, so old sessions can still be resumed.
 //!
-//! Differences to format 2: the snapshot contains the instructions; a skill's digest is the digest of its component or
-//! SKILL.md; an alias of several skills never works, even if their roots differ. Called by `Snapshot::from_json`.
+//! Differences from format 2: the snapshot contains the instructions; a skill's digest is the digest of its component or SKILL.md;
+//! an alias that several skills claim never works, even if their roots differ. Called by `Snapshot::from_json`.
 //!
 //! These types must not change, because they describe stored data.
 
@@ -50,7 +50,7 @@ struct Manifest1 {
 type AliasMap = BTreeMap<Name, Vec<Name>>;
 type TextMap = BTreeMap<Digest, Arc<str>>;
 
-/// Parses a body of format 1. Returns it as the current type, with the claimants of each alias and the instructions.
+/// Parses a body of format 1. Returns it as the current type, with the skills that claim each alias, and the instructions.
 pub(super) fn read(json: &str) -> Result<(SnapshotBody, AliasMap, TextMap), serde_json::Error> {
     let Body1 { skills, diagnostics } = serde_json::from_str(json)?;
     let mut texts = TextMap::new();

@@ -1,4 +1,4 @@
-//! Tests of reading the files of candidates, including files that change meanwhile.
+//! Tests of reading the files of candidates, including files that change in the meantime.
 
 use std::{
     ffi::OsStr,
@@ -14,7 +14,7 @@ use crate::{NoCache, discover, write_archive};
 
 const SKILL: &str = "---\nsummary: One\n---\nDo it.\n";
 
-/// A folder of skills with the skill `a`.
+/// A skills folder with the skill `a`.
 struct TestSkill(tempfile::TempDir);
 
 impl TestSkill {
@@ -119,7 +119,7 @@ fn special_files_links_and_foreign_names_are_left_out() {
             "The name of '\u{fffd}.md' is not UTF-8.",
         ]
     );
-    // A file is replaced by something that would block, or leads out.
+    // Files are replaced with a pipe, which would block, and with a link that leads out.
     fs::remove_file(skill.path("later")).unwrap();
     fifo("later");
     fs::remove_file(skill.path("in.md")).unwrap();
@@ -205,7 +205,7 @@ fn only_so_many_links_are_followed() {
     assert_eq!(listed(&skill).over.unwrap().message, "More than 100 links; none of them can be read.");
 }
 
-/// Folders below a linked folder are opened from it, and its link is not followed again for each of them.
+/// Folders below a linked folder are opened relative to it, to avoid following its link again for each of them.
 #[test]
 fn folders_behind_a_link_do_not_count_as_links() {
     let skill = TestSkill::new(&[]);
@@ -219,8 +219,8 @@ fn folders_behind_a_link_do_not_count_as_links() {
     assert_eq!(all.files.keys().collect::<Vec<_>>(), ["SKILL.md", "deep/7/a.md", "link/7/a.md"]);
 }
 
-/// The files that `plugin build` leaves beside a component do not count, however large. Without a component, the same
-/// names are files of the skill, which a model may read.
+/// Beside a component, sources and build outputs do not count, however large. Without a component, the same names are files of the
+/// skill, which a model can read.
 #[test]
 fn sources_are_files_of_a_skill_without_a_component_only() {
     let skill =

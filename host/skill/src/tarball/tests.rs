@@ -1,4 +1,4 @@
-//! Archives that a well-behaved program would not write.
+//! Tests with archives that a well-behaved program would not write.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// An entry of an archive: its raw name, its kind, and its contents or the target of the link.
+/// An entry of an archive: its raw name, its kind, and its contents or link target.
 type Made<'a> = (&'a [u8], EntryType, &'a [u8]);
 
 fn packed(entries: &[Made<'_>]) -> Vec<u8> {
@@ -152,7 +152,7 @@ fn unpacked_bytes_and_entries_are_limited() {
         (error.to_string(), error.code()),
         ("the archive has more than 64 MiB unpacked, the limit of a package".to_owned(), Code::ArchiveInvalid)
     );
-    // A name that unpacks to more than everything else may.
+    // A single name that unpacks to more than all limits together.
     let name = vec![b'a'; usize::try_from(UNPACKED_BYTES + ENTRIES * ENTRY_BYTES).unwrap()];
     assert!(matches!(
         unpacked(&packed(&[(b"x", EntryType::GNULongName, &name), (b"x", FILE, b"")])),

@@ -1,8 +1,8 @@
-//! Adds what to write instead to messages of the C compiler and the linker.
+//! Adds advice to messages of the C compiler and the linker.
 
 use std::{fs, path::Path};
 
-/// Words of a message, and what to write instead.
+/// Text that occurs in a message, and the advice to add.
 const ADVICE: &[(&str, &str)] = &[
     (
         "but the argument has type 'patchbay_str'",
@@ -33,9 +33,9 @@ const ADVICE: &[(&str, &str)] = &[
          this folder",
     ),
 ];
-/// The most source lines that an error shows for one name.
+/// The most source lines that are listed for one name.
 const PLACES: usize = 3;
-/// The most characters in which a mistyped name differs.
+/// The most edits between a mistyped name and the name that is suggested.
 const NEAR: usize = 3;
 
 /// Returns the compiler's output with added advice. Paths of cached objects in `tools` are
@@ -55,7 +55,7 @@ pub(super) fn explained(printed: &str, tools: &Path, folder: &Path) -> String {
     out.join("\n")
 }
 
-/// Adds advice below a message, once.
+/// Adds pending advice below its message, unless the same advice was added before.
 fn flush(out: &mut Vec<String>, pending: &mut Option<String>, given: &mut Vec<String>) {
     let Some(advice) = pending.take().filter(|advice| !given.contains(advice)) else { return };
     while out.last().is_some_and(String::is_empty) {
@@ -93,7 +93,7 @@ fn advice(line: &str, folder: &Path) -> Option<String> {
     ))
 }
 
-/// Returns the function of the SDK whose name is almost `name`.
+/// Returns the SDK function with the name closest to `name`, if it is close enough.
 fn nearest(name: &str, folder: &Path) -> Option<String> {
     let header = fs::read_to_string(folder.join("sdk/patchbay.h")).ok()?;
     let words = header.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
@@ -105,7 +105,7 @@ fn nearest(name: &str, folder: &Path) -> Option<String> {
         .map(|(_, word)| word.to_owned())
 }
 
-/// Returns how many characters must be inserted, removed or replaced between two names.
+/// Returns how many characters must be inserted, removed or replaced to turn one name into the other.
 fn distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, left) in a.bytes().enumerate() {
@@ -137,7 +137,8 @@ pub(crate) fn places_of(name: &str, folder: &Path) -> Vec<String> {
     places
 }
 
-/// Returns whether code before a line comment contains `word` as a whole; a word such as `time(` may be followed by anything.
+/// Returns whether the code before a line comment contains `word` as a whole word. A word that ends with punctuation, such as
+/// `time(`, may be followed by anything.
 fn has_word(line: &str, word: &str) -> bool {
     let code = line.split("//").next().unwrap_or_default();
     let is_part = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
@@ -147,7 +148,7 @@ fn has_word(line: &str, word: &str) -> bool {
     })
 }
 
-/// Replaces objects in the compiler's cache by the sources that they were compiled from.
+/// Replaces paths of objects in the compiler's cache with the names of their sources.
 fn named_objects(printed: &str, tools: &Path) -> String {
     let cache = tools.join("cache/o").display().to_string();
     let mut parts = printed.split(&cache);

@@ -1,6 +1,6 @@
-//! Adds advice to messages of the bundler, and places to messages of the SDK.
+//! Adds advice to messages of the bundler, and source lines to messages of the SDK.
 
-/// Modules of Node.js, by the first part of their names, and what to use in a plugin.
+/// Modules of Node.js, by the first segment of their names, and the replacement to use in a plugin.
 const INSTEAD: &[(&[&str], &str)] = &[
     (
         &["fs"],
@@ -32,8 +32,8 @@ const INSTEAD: &[(&[&str], &str)] = &[
     (&["assert", "test"], "throw new Error(…), or throw new Failure(kind, message)"),
 ];
 
-/// Returns the bundler's messages; its advice to build for another platform is replaced by advice that works in a
-/// plugin. `sdk` is the text of the SDK's index.
+/// Returns the bundler's messages. Its advice to build for another platform is replaced with advice that works in a plugin. `sdk`
+/// is the content of the SDK's `index.js`.
 pub(super) fn explained(printed: &str, sdk: &str) -> String {
     let mut out: Vec<String> = Vec::new();
     let mut module = None;
@@ -53,7 +53,7 @@ pub(super) fn explained(printed: &str, sdk: &str) -> String {
     out.join("\n")
 }
 
-/// Returns advice about a module that is not there.
+/// Returns advice about a module that was not found.
 fn instead(module: &str) -> String {
     let name = module.strip_prefix("node:").unwrap_or(module);
     let first = name.split('/').next().unwrap_or(name);
@@ -90,8 +90,8 @@ fn exports(sdk: &str) -> Vec<&str> {
     names
 }
 
-/// Returns an error of the evaluated bundle with FILE:LINE before it: the line of the tool that it names, otherwise the
-/// first place in its trace. `lines` are the message and the trace, in the author's terms.
+/// Returns an error of the evaluated bundle, prefixed with FILE:LINE: the line of the tool in the message, otherwise the first
+/// place in the trace. `lines` are the message and the trace, already translated to the author's sources.
 pub(super) fn located(lines: &[String], entry: &str, source: &str) -> String {
     let Some((message, trace)) = lines.split_first() else { return String::new() };
     let message = message.strip_prefix("Error: ").unwrap_or(message);
@@ -106,7 +106,8 @@ pub(super) fn located(lines: &[String], entry: &str, source: &str) -> String {
     }
 }
 
-/// Returns the line that declares the tool of `tool 'NAME': …`. The engine's own place is somewhere in the whole declaration.
+/// Returns the line that declares the tool in a message `tool 'NAME': …`. The trace only points somewhere into the whole
+/// declaration.
 fn tool_line(message: &str, source: &str) -> Option<usize> {
     let (name, _) = message.strip_prefix("tool '")?.split_once('\'')?;
     let declares = |line: &str| {
@@ -117,7 +118,7 @@ fn tool_line(message: &str, source: &str) -> Option<usize> {
     source.lines().position(declares).map(|index| index + 1)
 }
 
-/// Returns FILE:LINE of a line of a trace.
+/// Returns the FILE:LINE in a line of a trace.
 fn place(line: &str) -> Option<String> {
     let place = line.trim_start().strip_prefix("at ")?.rsplit('(').next()?.trim_end_matches(')');
     let (_, number) = place.rsplit_once(':')?;

@@ -1,4 +1,4 @@
-//! Plugins in Claude Code's form.
+//! Tests of plugins in Claude Code's format.
 
 use super::*;
 
@@ -39,7 +39,7 @@ fn commands_are_skills() {
     );
     assert_eq!(candidate.manifest.input_hint.as_deref(), Some("[message]"));
     assert_eq!(skill("commands/plain.md").instructions.as_deref(), Some("Say hello."));
-    // Its only file is the SKILL.md, with the bytes of the command.
+    // The skill's only file is a SKILL.md with the bytes of the command.
     let read = candidate.read_files().unwrap();
     assert_eq!(read.candidate.digest(), candidate.digest());
     assert_eq!(&*read.files.get("SKILL.md").unwrap().contents, commit.as_bytes());
@@ -72,7 +72,7 @@ fn manifest_is_optional_and_open() {
         assert!(code == Code::PackageManifestInvalid && message.contains(words), "{message}");
         assert!(message.starts_with(".claude-plugin/plugin.json: "), "{message}");
     }
-    // An Agent Plugin's manifest wins.
+    // An Agent Plugin's manifest takes precedence.
     let both = claude(&json!({"name": "claude"})).file("plugin.json", &manifest("standard").to_string());
     assert_eq!(both.read().unwrap().name.as_str(), "standard");
 }
@@ -169,7 +169,7 @@ fn servers_are_rewritten_as_entries_of_mcp_json() {
     assert_ne!(one, digest(r#"{"command": "x", "env": {"A": "${A:-2}"}}"#));
 }
 
-/// Each form reads '${TOKEN}' differently, so an allowance for one does not hold for the other.
+/// The formats read '${TOKEN}' differently, so an allowance for one is not valid for the other.
 #[test]
 fn digest_of_an_entry_covers_its_form() {
     let servers = json!({"s": {"type": "stdio", "command": "x", "args": ["${TOKEN}"]}});
