@@ -1,15 +1,15 @@
-//! The block of a component. `tools` returns it when a blocked skill is called.
+//! The error for a blocked component or skill. `tools` returns it when a blocked skill is called.
 
 use std::fmt;
 
 use patchbay_core::{Digest, Name};
 
-/// The operator's block of a component or skill. It overrides all grants and is checked before every call.
+/// A component or skill that the operator has blocked. A block overrides all grants and is checked before every call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blocked {
     /// The digest of the blocked skill or component.
     pub digest: Digest,
-    /// Whether `digest` covers all the skill's files; otherwise it is its component's digest.
+    /// True if `digest` covers all of the skill's files, false if it is only the component's digest.
     pub whole: bool,
     /// The skill that was about to run.
     pub skill: Name,

@@ -86,11 +86,11 @@ impl HostPattern {
     }
 
     /// Returns a sort key that puts the most specific pattern first: a host, then domains from longest to shortest,
-    /// then `*`. Of two otherwise equal patterns, the pattern with a port comes first.
+    /// then `*`. If two patterns are otherwise equal, the pattern with a port comes first.
     pub(crate) fn breadth(&self) -> impl Ord + use<> {
         match self {
             Self::One(_, port) => (0, 0, port.is_none()),
-            // A name has at most 253 characters.
+            // Longer domains sort first.
             Self::Below(domain, port) => (1, usize::MAX - domain.len(), port.is_none()),
             Self::Any => (2, 0, true),
         }
@@ -189,7 +189,7 @@ fn is_host(host: &str) -> bool {
             && label.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'_'))
     };
     let named = host.len() <= 253 && host.split('.').all(label);
-    // URL parsers treat a host whose last label is a number as an IPv4 address, so it must be one, in normal form.
+    // URL parsers treat a host whose last label is a number as an IPv4 address, so `host` must be one, in normal form.
     named && (!ends_in_number(host) || host.parse::<Ipv4Addr>().is_ok())
 }
 

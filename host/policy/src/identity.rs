@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 pub enum Root {
     /// A folder of `skill_roots` in `config.toml`.
     Extra,
-    /// Packages that `patchbay plugin add` copied and `packages.lock` names.
+    /// Packages that `patchbay plugin add` copied and `packages.lock` lists.
     Package,
     /// Skills built into the binary.
     Bundled,
@@ -40,7 +40,7 @@ pub enum Root {
 }
 
 impl Root {
-    /// All roots, from the lowest to the highest.
+    /// All roots, in increasing order of precedence.
     pub const ALL: [Self; 7] = [
         Self::Extra,
         Self::Package,
@@ -66,7 +66,7 @@ impl Root {
         }
     }
 
-    /// Returns whether the root is in a workspace, whose author may be anybody.
+    /// Returns whether the root is in a workspace, where its skills may have been written by anyone.
     pub fn is_workspace(self) -> bool {
         self.workspace_folder().is_some()
     }
@@ -78,7 +78,7 @@ impl Root {
 }
 
 /// The owner of grants and stored state. Skills of the same name in two roots or workspaces have different identities.
-/// Neither can use the grants and state of the other.
+/// Neither can use the grants or state of the other.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Identity {
     /// The root that contains the skill.

@@ -7,8 +7,8 @@
 //! - [`Permits`]: what one call may do. A capability can be used only if the manifest asks for it **and** the operator
 //!   has granted it; [`Denial`] contains the command that would grant it.
 //! - [`WorkspaceTrust`]: whether skills may write protected files in a workspace.
-//! - [`quoted`], [`quoted_folder`], [`allow_server_command`]: words and commands for a shell.
-//! - [`Blocked`]: the operator's block of a component.
+//! - [`quoted`], [`quoted_folder`]: shell quoting. [`allow_server_command`]: the command that allows an MCP server.
+//! - [`Blocked`]: a component or skill that the operator has blocked.
 //! - [`ToolDecision`]: whether a tool that does not run in the sandbox may be called.
 //!
 //! ```

@@ -1,4 +1,4 @@
-//! The permits of one call, and the denials that name the command to change them. `tools` makes the permits of
+//! The permits of one call, and denials with the command that would lift them. `tools` creates the permits for
 //! each call; `sandbox` checks them.
 
 use crate::{
@@ -27,18 +27,18 @@ impl Grant {
 pub enum Standing {
     /// Valid: granted for these files, or for a bundled skill, whose files are part of the binary.
     Holds,
-    /// Granted for other files. Names the changed files, cleaned; empty if they are not known.
+    /// Granted for other files. Contains the names of the changed files, cleaned by `text::clean`; empty if they are unknown.
     Changed(Vec<String>),
     /// Granted by a build that recorded only the component's digest.
     Unchecked,
-    /// Granted for a linked folder that has lost its link, or whose present files are not in the session's snapshot.
+    /// Granted for a linked folder that is no longer linked, or that has changed since the session's snapshot.
     Unlinked,
     /// The session's snapshot was made by a build that recorded only the component's digest.
     OldSnapshot,
 }
 
 impl Standing {
-    /// Returns in a few words why the grant is not valid; `None` if it is.
+    /// Returns a short reason why the grant is not valid; `None` if it is valid.
     pub fn why(&self) -> Option<String> {
         match self {
             Self::Holds => None,
@@ -105,9 +105,9 @@ pub struct Permits {
     asked: Vec<Capability>,
     grants: Vec<Grant>,
     workspace: WorkspaceTrust,
-    /// The capabilities that the user has allowed this call in a home folder without write trust.
+    /// Capabilities that the user has allowed for this call, although it writes in a home folder without write trust.
     in_home: Vec<Capability>,
-    /// The full name of the tool that is called, if it declares that it only reads.
+    /// The full name of the called tool, if the tool declares itself read-only.
     reading_tool: Option<String>,
 }
 
@@ -134,7 +134,7 @@ pub enum Denial {
         /// The capability that the skill may not use.
         capability: Capability,
     },
-    /// The tool declares that it only reads.
+    /// The tool declares itself read-only.
     #[error(
         "tool '{tool}' may not use '{capability}': it declares 'read-only', and this capability has effects. Its author can remove the declaration"
     )]
@@ -198,7 +198,7 @@ pub enum Denial {
         /// The capability that the skill may not use.
         capability: Capability,
     },
-    /// A call of a tool outside of the sandbox, which the operator or the user has not allowed.
+    /// A call to a tool outside of the sandbox that the operator or the user has not allowed.
     #[error("tool '{tool}' may not be called: {why}. {advice}")]
     OutsideTool {
         /// The tool's full name, including its skill or server.
@@ -208,7 +208,7 @@ pub enum Denial {
         /// How to allow it: a sentence without its full stop.
         advice: String,
     },
-    /// The session's mode changes nothing.
+    /// The session is in plan mode, which denies every change.
     #[error(
         "the session is in plan mode, which changes nothing: {action} is denied. Do not try again in another way; say what you would do. The user can change the mode"
     )]
@@ -233,8 +233,8 @@ pub enum Denial {
 }
 
 impl Denial {
-    /// Returns the capability that the user can allow in place of this denial: by a grant, or
-    /// for one call in a home folder.
+    /// Returns the capability that the user could allow to lift this denial: with a grant or, in a home folder, for
+    /// one call.
     pub fn grantable(&self) -> Option<&Capability> {
         match self {
             Self::NotGranted { capability, .. }
@@ -254,7 +254,7 @@ impl Denial {
 }
 
 impl Denial {
-    /// Returns the denial with the user's reason `said`, if any.
+    /// Adds the user's reason `said` to the denial, if there is one.
     #[must_use]
     pub fn with_reason(self, said: Option<String>) -> Self {
         match said {
@@ -283,8 +283,8 @@ impl Permits {
         Self { workspace, ..self }
     }
 
-    /// Returns these permits extended by the user's yes to `capability`, for one call: with one more grant, and with
-    /// the home folder if the question was about it. `None` if the call still could not use it.
+    /// Returns these permits after the user has allowed `capability` for one call, in a home folder too. `None` if the
+    /// call still could not use the capability.
     pub fn granting(&self, capability: &Capability) -> Option<Self> {
         let mut permits = self.clone();
         permits.grants.push(Grant::holding(capability.clone()));
@@ -294,8 +294,8 @@ impl Permits {
         permits.allows(capability).then_some(permits)
     }
 
-    /// Returns whether the user can allow `capability` for one call only: changing files of a
-    /// home folder without write trust.
+    /// Returns whether the user can allow `capability` for one call only, because it changes files in a home folder
+    /// without write trust.
     pub fn only_for_one_call(&self, capability: &Capability) -> bool {
         capability.changes_workspace() && self.workspace.keeps_writers_out()
     }
@@ -310,7 +310,7 @@ impl Permits {
         Denial::Instructions { skill: self.identity.name.to_string(), path, command: self.trust_command() }
     }
 
-    /// Returns the state of the grant of `capability`, whether the manifest asks for it or not.
+    /// Returns how far `capability` is granted, even if the manifest does not ask for it.
     pub fn state(&self, capability: &Capability) -> CapabilityState {
         let is_in_part = |grant: &Grant| capability.includes(&grant.capability) && grant.standing == Standing::Holds;
         match self.standing(capability) {
@@ -322,12 +322,12 @@ impl Permits {
         }
     }
 
-    /// Returns whether a grant that includes `capability` is valid; `None` without one.
+    /// Returns the standing of a grant that includes `capability`, preferably a valid one; `None` if no grant includes it.
     pub fn standing(&self, capability: &Capability) -> Option<&Standing> {
         self.standing_of(|granted| granted.includes(capability))
     }
 
-    /// Returns whether one of the grants that are `meant` is valid; `None` without one.
+    /// Returns the standing of a grant that `meant` selects, preferably a valid one; `None` if it selects no grant.
     fn standing_of(&self, meant: impl Fn(&Capability) -> bool) -> Option<&Standing> {
         let mut grants = self.grants.iter().filter(|grant| meant(&grant.capability));
         let first = grants.next()?;
@@ -335,7 +335,7 @@ impl Permits {
         Some(&holds.unwrap_or(first).standing)
     }
 
-    /// Returns the capabilities that the call may use, sorted: those that both the manifest and the grants include.
+    /// Returns the capabilities that the call may use, sorted. Both the manifest and a grant include each of them.
     pub fn permitted(&self) -> Vec<Capability> {
         let named = self.asked.iter().chain(self.grants.iter().map(|grant| &grant.capability));
         let mut permitted: Vec<_> = named.filter(|capability| self.allows(capability)).cloned().collect();
@@ -344,8 +344,8 @@ impl Permits {
         permitted
     }
 
-    /// Returns whether two calls with the same input must give the same result: no capability is
-    /// allowed besides `workspace-read`.
+    /// Returns whether two calls with the same input must give the same result: no capability other than
+    /// `workspace-read` is allowed.
     pub fn is_deterministic(&self) -> bool {
         !self.asked.iter().any(|capability| *capability != Capability::WorkspaceRead && self.allows(capability))
     }
@@ -363,7 +363,7 @@ impl Permits {
     /// Checks that the call may use `capability`.
     ///
     /// # Errors
-    /// The [`Denial`], which says how to change that.
+    /// The [`Denial`], which explains how to allow the capability.
     pub fn check(&self, capability: &Capability) -> Result<(), Denial> {
         if !self.asks(capability) {
             return Err(self.not_asked(capability.clone()));
@@ -371,8 +371,8 @@ impl Permits {
         self.granted(capability, self.standing(capability))
     }
 
-    /// Returns the pattern that allows a request to `host` on `port`: of the most specific one in the manifest that covers the request
-    /// and that a grant covers, and of the most specific such grant, the broader one. Broader patterns reach public hosts only.
+    /// Returns the pattern that allows a request to `host` on `port`. Both the manifest and a valid grant must cover it. Of their
+    /// most specific matching patterns, the broader is returned, because only an exact host may be at a private address.
     ///
     /// `host` must be normalised as in the URL standard; `is_default_port` is whether `port` is the scheme's default.
     ///
@@ -412,7 +412,7 @@ impl Permits {
         }))
     }
 
-    /// Checks that `capability`, which the manifest asks for, may be used if its grant has this `standing`.
+    /// Checks that the call may use `capability` if its grant has this `standing`. The manifest must ask for it.
     fn granted(&self, capability: &Capability, standing: Option<&Standing>) -> Result<(), Denial> {
         if let Some(tool) = self.reading_tool.as_ref().filter(|_| capability.has_effects()) {
             return Err(Denial::ReadOnly { tool: tool.clone(), capability: capability.clone() });
@@ -464,8 +464,8 @@ pub fn grant_command(identity: &Identity, capability: &Capability) -> String {
     command("add", identity, capability, "")
 }
 
-/// Returns the commands that grant `capability` to a skill in the workspace `place` alone, and that take this grant back. An empty
-/// `place` is every workspace.
+/// Returns two commands: the first grants `capability` to a skill in the workspace `place` only, and the second removes this grant.
+/// An empty `place` means every workspace.
 pub fn grant_commands_in(identity: &Identity, capability: &Capability, place: &str) -> [String; 2] {
     ["add", "remove"].map(|verb| command(verb, identity, capability, place))
 }
@@ -659,7 +659,7 @@ mod tests {
         assert!(denial(Standing::OldSnapshot).ends_with("Run /reload_skills"));
     }
 
-    /// Returns permits for patterns without `http:`; `granted` are valid for the current files, `stale` for others.
+    /// Returns permits for host patterns without `http:`. Grants in `granted` are valid; grants in `stale` are for other files.
     fn http(asked: &[&str], granted: &[&str], stale: &[&str]) -> Permits {
         let capability = |text: &&str| format!("http:{text}").parse::<Capability>().unwrap();
         let grant =
@@ -671,7 +671,7 @@ mod tests {
 
     #[test]
     fn request_needs_a_pattern_in_manifest_and_grants() {
-        // In the manifest, granted, host, port, whether it is the default port, the pattern that allows it.
+        // Patterns in the manifest, granted patterns, host, port, whether it is the default port, the pattern that allows it.
         type Row = (&'static [&'static str], &'static [&'static str], &'static str, u16, bool, Option<&'static str>);
         #[rustfmt::skip]
         let table: &[Row] = &[
@@ -680,7 +680,7 @@ mod tests {
             (&["a.org:444"], &["a.org:444"], "a.org", 444, false, Some("a.org:444")),
             (&["a.org"], &[], "a.org", 443, true, None),
             (&[], &["a.org"], "a.org", 443, true, None),
-            // Only hosts that both cover are allowed; the broader one decides which addresses are reached.
+            // Both sides must cover the host. The broader pattern decides which addresses can be reached.
             (&["a.org"], &["*"], "a.org", 443, true, Some("*")),
             (&["*"], &["a.org"], "a.org", 443, true, Some("*")),
             (&["*"], &["a.org"], "b.org", 443, true, None),

@@ -1,4 +1,4 @@
-//! Quotes words of the shell commands that denials suggest.
+//! Quotes arguments of the shell commands that denials suggest.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use patchbay_core::text;
 
 /// Quotes `word` for bash, zsh and sh. A word without special characters stays as it is.
 pub fn quoted(word: &str) -> Cow<'_, str> {
-    // It fails only for a NUL, which no argument can contain.
+    // Quoting fails only for a NUL, which no argument can contain.
     shlex::try_quote(word).unwrap_or(Cow::Borrowed("''"))
 }
 
@@ -17,11 +17,11 @@ pub fn quoted_folder(path: &str) -> Cow<'_, str> {
     if is_plain { quoted(path) } else { Cow::Borrowed(".") }
 }
 
-/// Returns the command that allows an MCP server of a package, with `--as` and a name for its tools if it needs one.
+/// Returns the command that allows an MCP server of a package. `name` is passed with `--as`.
 pub fn allow_server_command(package: &str, server: &str, name: Option<&str>) -> String {
     let name = name.map(|name| format!(" --as {name}")).unwrap_or_default();
     let (package, quoted) = (quoted(package), quoted(server));
-    // After '--', a name that looks like an option is none.
+    // After '--', a name that begins with '-' is not parsed as an option.
     match server.starts_with('-') {
         true => format!("patchbay plugin allow{name} -- {package} {quoted}"),
         false => format!("patchbay plugin allow {package} {quoted}{name}"),

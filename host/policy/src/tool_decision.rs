@@ -10,14 +10,14 @@ use serde::{Deserialize, Serialize};
 pub enum ToolDecision {
     /// Its calls run.
     Allow,
-    /// A person is asked. Without one, its calls are denied.
+    /// The user is asked. Without a user, its calls are denied.
     Ask,
     /// Its calls are denied.
     Deny,
 }
 
 impl ToolDecision {
-    /// Returns the word of `config.toml`.
+    /// Returns the name of the decision in `config.toml`.
     pub fn as_str(self) -> &'static str {
         self.into()
     }

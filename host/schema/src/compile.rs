@@ -16,7 +16,7 @@ use crate::{
     value::shown,
 };
 
-/// The number and memory of patterns that one component may still have. All its tools share one budget.
+/// How many patterns a component may still add, and how much memory for them. All tools of a component share one budget.
 #[derive(Clone, Debug)]
 pub struct PatternBudget {
     count: usize,
@@ -111,7 +111,7 @@ fn check_depth(root: &Value) -> Result<(), SchemaError> {
     Err(SchemaError::new(format_args!("is nested more than {} levels deep", limits::SCHEMA_DEPTH)))
 }
 
-/// Sets the order of checking for properties: schemas without subschemas first.
+/// Sets the order in which properties are checked: schemas without subschemas first.
 fn order_visits(nodes: &mut [Node]) {
     let leaves: Vec<bool> = nodes
         .iter()
@@ -360,8 +360,8 @@ impl<'a> SchemaCompiler<'a, '_> {
             (Draft::TwentyTwenty, Some(list @ Value::Array(_))) if reader.object.contains_key("prefixItems") => {
                 return Err(self.invalid(reader.schema, "'items'", list, "a schema beside 'prefixItems'"));
             }
-            // A list has no meaning in 2020-12. Generators that name no dialect, such as TypeBox, write it as in
-            // draft-07.
+            // In 2020-12, `items` must not be a list. Generators that name no dialect, such as TypeBox, still write one,
+            // with its meaning in draft-07.
             (_, Some(Value::Array(_))) => ("items", reader.object.get("additionalItems")),
             (Draft::Seven, rest) => ("", rest),
             (Draft::TwentyTwenty, rest) => ("prefixItems", rest),
@@ -495,6 +495,6 @@ impl<'a> SchemaCompiler<'a, '_> {
 /// The subschema that is being compiled.
 struct KeywordReader<'a> {
     object: &'a Map<String, Value>,
-    /// The same object as a value, which identifies it in `root`.
+    /// The same object as a value. Its address identifies the subschema in `root`.
     schema: &'a Value,
 }

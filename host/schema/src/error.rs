@@ -6,7 +6,7 @@ use patchbay_core::text;
 
 use crate::limits;
 
-/// Why a schema is refused. The text is a predicate without a subject; [`SchemaError::of_tool`] returns a sentence.
+/// Why a schema is refused. The text is a predicate without a subject; [`SchemaError::of_tool`] adds the subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchemaError(String);
 
@@ -40,7 +40,7 @@ pub enum Rejection {
         /// The violation, with an excerpt of the value.
         problem: String,
     },
-    /// The check would take more than [`limits::STEPS`].
+    /// The check would take more than [`limits::STEPS`] steps.
     #[error("it takes more than {} steps to check against the schema; give a smaller input", limits::STEPS)]
     TooManySteps,
     /// The input is nested deeper than [`limits::INPUT_DEPTH`], or the applied schemas deeper than

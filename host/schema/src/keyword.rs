@@ -19,7 +19,7 @@ pub(crate) struct Node {
     pub keywords: Box<[Keyword]>,
     /// The target of `$ref`, applied after the keywords.
     pub reference: Option<Index>,
-    /// True if a `$ref` in a cycle leads to this node. Results for it are then remembered during a check.
+    /// True if a `$ref` in a cycle leads to this node. A check then remembers its results.
     pub remember: bool,
 }
 
@@ -29,7 +29,7 @@ pub(crate) enum Keyword {
     /// The schema `false`, which no value matches.
     Never,
     Const(Value),
-    /// `sorted` has the indices of the options, sorted by string; `None` if an option is not a string.
+    /// `sorted` contains the indices of the options, sorted by string; `None` if an option is not a string.
     Enum {
         options: Box<[Value]>,
         sorted: Option<Box<[u32]>>,

@@ -1,6 +1,6 @@
 //! Validates the inputs of tools against their JSON Schemas.
 //!
-//! The crate `tools` compiles the schemas of a component when it describes it, and checks the input of each call.
+//! The `tools` crate compiles a component's schemas when the component declares its tools, and checks the input of each call.
 //!
 //! Why not a library: a schema comes from a plugin and an input from a model, so both may be hostile. Public validators
 //! do not limit their work: some loop, exhaust memory or overflow the stack on schemas of a few kilobytes. This crate
@@ -9,7 +9,7 @@
 //! - [`Schema::compile`] takes time linear in the size of the schema. It refuses unsupported keywords and schemas over
 //!   [`limits`]. A schema becomes a list of nodes, and a `$ref` an index into it, so nothing is copied.
 //! - [`Schema::check`] counts its steps and its depth. Its worst case is bounded, which lets it run on any thread.
-//! - Patterns are ECMA-262 regular expressions. Without look-around, a match takes time linear in pattern and text.
+//! - Patterns are ECMA-262 regular expressions. Without look-around, the time of a match is linear in the length of the text.
 //!
 //! The dialect is draft-07 if `$schema` names it, otherwise 2020-12. `format` is an annotation. Unknown keywords are
 //! ignored.
@@ -35,8 +35,8 @@ use keyword::Node;
 use pattern::Pattern;
 use serde_json::Value;
 
-/// Version of the rules by which schemas are accepted or refused. Increase it when the rules change to invalidate
-/// results stored under older rules.
+/// Version of the rules by which schemas are accepted or refused. Increase it whenever the rules change: this
+/// invalidates results that were stored under older rules.
 pub const RULES: u32 = 1;
 
 /// A compiled schema. Node 0 is its root.
@@ -55,7 +55,8 @@ impl Schema {
         compile::compile(schema, patterns)
     }
 
-    /// Checks an input. For a valid input and a schema without recursion and patterns it allocates no memory.
+    /// Checks an input. While the input is valid, memory is allocated only for recursion, patterns, `uniqueItems` and
+    /// `propertyNames`.
     ///
     /// # Errors
     /// [`Rejection`] with the first violation, or with the limit that the check reached.

@@ -1,4 +1,4 @@
-//! JSON pointers: resolves a `$ref` to its target, and returns the pointer to a value for an error.
+//! JSON pointers: resolves a `$ref` to its target, and finds the pointer to a value for an error message.
 
 use serde_json::Value;
 
@@ -43,7 +43,7 @@ fn decode(fragment: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// Escapes one part of a pointer.
+/// Escapes one segment of a pointer.
 pub(crate) fn escape(part: &str) -> String {
     part.replace('~', "~0").replace('/', "~1")
 }

@@ -38,7 +38,7 @@ fn compare_mixed(integer: i128, float: f64) -> Ordering {
     if float > 0.0 { Ordering::Less } else { Ordering::Greater }
 }
 
-/// Returns true if `number` is an integer multiple of `of`, both as the decimals that they are written as.
+/// Returns true if `number` is an integer multiple of `of`. Compares the decimals as written, not the binary floats.
 pub(crate) fn is_multiple(number: &Number, of: &Number) -> bool {
     let (Some(number), Some(of)) = (Decimal::new(number), Decimal::new(of)) else { return false };
     if number.digits == 0 {

@@ -1,10 +1,10 @@
-//! ECMA-262 regular expressions for the keyword `pattern`: parsed, compiled to a small program, and matched by
-//! following all alternatives at once.
+//! ECMA-262 regular expressions for the keyword `pattern`: parsed, compiled to a small program, and matched without
+//! backtracking.
 //!
 //! The time for one text is at most (states × characters) steps, times the length of the text for each level of
 //! look-around. Back-references are not supported because they have no such bound.
 //!
-//! - [`parse`]: parses the text into a tree.
+//! - [`parse`]: parses the pattern into a tree.
 //! - [`program`]: compiles the tree into instructions, within a memory limit.
 //! - [`matcher`]: runs a program on a text.
 
@@ -64,7 +64,7 @@ impl Pattern {
     }
 }
 
-/// The memory in bytes that a pattern may still take for its tree and its program.
+/// The memory left for a pattern's tree and program, in bytes.
 struct MemoryBudget {
     left: usize,
 }

@@ -1,4 +1,4 @@
-//! Tests of results, compared with the library `jsonschema`, and of limits.
+//! Compares results with the `jsonschema` library, and tests the limits.
 
 mod generated;
 mod hostile;
@@ -23,7 +23,7 @@ fn accepts(schema: &Schema, input: &Value) -> bool {
     }
 }
 
-/// Returns the result of the library `jsonschema`.
+/// Returns the verdict of the `jsonschema` library.
 fn oracle(schema: &Value, input: &Value) -> bool {
     // TypeBox names no dialect, but writes tuples as in draft-07.
     let seven = ["draft-07/schema", "\"additionalItems\""].iter().any(|word| schema.to_string().contains(word));

@@ -7,7 +7,7 @@ use crate::{
     limits,
 };
 
-/// A problem of the references, and the node at which it occurs.
+/// A problem with the references, and the node at which it occurs.
 pub(crate) struct ReferenceError {
     pub node: Index,
     pub problem: ReferenceProblem,
@@ -39,7 +39,7 @@ impl ReferenceProblem {
     }
 }
 
-/// Checks the references of a schema whose root is node 0. Sets [`Node::remember`] on nodes to which a cycle returns.
+/// Checks the references of a schema with node 0 as its root. Sets [`Node::remember`] on each target of a `$ref` in a cycle.
 pub(crate) fn check_references(nodes: &mut [Node]) -> Result<(), ReferenceError> {
     let edges: Vec<Vec<(usize, Edge)>> = nodes
         .iter()

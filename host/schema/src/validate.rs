@@ -63,7 +63,7 @@ impl Steps {
         Ok(())
     }
 
-    /// Takes the steps for reading `bytes` bytes.
+    /// Uses up the steps for reading `bytes` bytes.
     pub(crate) fn take_bytes(&mut self, bytes: usize) -> Result<(), Exhausted> {
         self.take(bytes as u64 / 32)
     }
@@ -79,7 +79,7 @@ struct Check<'a> {
     /// Above 0 while only the result matters, as in `anyOf`; then no error text is created.
     quiet: u32,
     problem: String,
-    /// Names and positions on the path to the violation, last one first.
+    /// Names and positions on the path to the violation, the innermost first.
     place: Vec<String>,
     /// Results for nodes of a cycle, by node and address of the value. Without them, nested alternatives would be tried
     /// an exponential number of times.
@@ -146,7 +146,7 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
-    /// Checks keywords for any type.
+    /// Applies a keyword that is for every type.
     fn any_rule(&mut self, keyword: &'a Keyword, value: &'a Value) -> Result<(), CheckEnd> {
         match keyword {
             Keyword::Never => self.violation(|| format!("the schema allows no value here, not {}", shown(value))),
@@ -180,7 +180,7 @@ impl<'a> Check<'a> {
                 let branch = if self.is_valid(*condition, value)? { then } else { otherwise };
                 branch.map_or(Ok(()), |schema| self.apply(schema, value))
             }
-            // Keywords for other types than the value's.
+            // The keyword is for another type than the value's.
             _ => Ok(()),
         }
     }
@@ -253,7 +253,7 @@ impl<'a> Check<'a> {
         true
     }
 
-    /// Returns only the result, without an error text.
+    /// Returns whether the value is valid, without creating an error text.
     fn is_valid(&mut self, schema: Index, value: &'a Value) -> Result<bool, CheckEnd> {
         self.quiet += 1;
         let result = self.apply(schema, value);
@@ -265,7 +265,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Checks keywords for objects. Returns true if `keyword` is one.
+    /// Applies a keyword for objects. Returns false if `keyword` is of another kind.
     fn object_rule(
         &mut self,
         keyword: &'a Keyword,
@@ -310,7 +310,7 @@ impl<'a> Check<'a> {
         Ok(true)
     }
 
-    /// Applies a schema to the name of a property, without remembering results.
+    /// Applies a schema to a property name, without remembering results.
     fn name(&mut self, schema: Index, name: &str) -> Result<(), CheckEnd> {
         let name = Value::from(name);
         let mut check = Check {
@@ -390,7 +390,7 @@ impl<'a> Check<'a> {
         result
     }
 
-    /// Checks keywords for arrays. Returns true if `keyword` is one.
+    /// Applies a keyword for arrays. Returns false if `keyword` is of another kind.
     fn array_rule(&mut self, keyword: &'a Keyword, items: &'a [Value], value: &'a Value) -> Result<bool, CheckEnd> {
         match keyword {
             Keyword::Items { prefix, rest } => {
@@ -451,10 +451,10 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Checks keywords for strings. Returns true if `keyword` is one.
+    /// Applies a keyword for strings. Returns false if `keyword` is of another kind.
     fn string_rule(&mut self, keyword: &'a Keyword, text: &str, value: &Value) -> Result<bool, CheckEnd> {
         match keyword {
-            // Characters are only counted if the number of bytes does not decide.
+            // Characters are counted only if the number of bytes is not enough to decide.
             Keyword::MinLength(min) => {
                 if (text.len() as u64) < *min || self.characters(text)? < *min {
                     self.violation(|| {
@@ -491,7 +491,7 @@ impl<'a> Check<'a> {
         Ok(pattern.is_match(text, &mut self.scratch, &mut self.steps)?)
     }
 
-    /// Checks keywords for numbers. Returns true if `keyword` is one.
+    /// Applies a keyword for numbers. Returns false if `keyword` is of another kind.
     fn number_rule(&mut self, keyword: &'a Keyword, number: &Number, value: &Value) -> Result<bool, CheckEnd> {
         match keyword {
             Keyword::Bound { limit, lower, exclusive } => {
@@ -523,7 +523,7 @@ impl<'a> Check<'a> {
         })
     }
 
-    /// Ends the check with a violation, or only the current alternative.
+    /// Ends the check, or only the current alternative, with a violation.
     #[cold]
     #[inline(never)]
     fn violation(&mut self, problem: impl FnOnce() -> String) -> Result<(), CheckEnd> {
@@ -538,7 +538,7 @@ fn count(count: u64, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
-/// Returns the first options of an `enum`, for an error.
+/// Lists the first options of an `enum` for an error message.
 fn listed(options: &[Value]) -> String {
     const SHOWN: usize = 12;
     let mut texts: Vec<_> = options.iter().take(SHOWN).map(shown).collect();

@@ -1,4 +1,4 @@
-//! Equality, hashes and excerpts of JSON values. Each operation counts its steps as steps of the check.
+//! Equality, hashes and excerpts of JSON values. Comparing and hashing use up steps of the check.
 
 use std::{
     cmp::Ordering,
@@ -138,7 +138,7 @@ fn hash(value: &Value, hasher: &mut impl Hasher, steps: &mut Steps, depth: u32) 
     Ok(())
 }
 
-/// Returns the beginning of a value's JSON, for an error.
+/// Returns the beginning of a value's JSON, for an error message.
 pub(crate) fn shown(value: &Value) -> String {
     struct First(Vec<u8>);
     impl io::Write for First {

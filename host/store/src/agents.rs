@@ -1,4 +1,4 @@
-//! Agents: their place in the tree of a session, their models, and their captures. Written through
+//! Agents: their position in a session's tree, their models, and the lines that they capture. Written through
 //! [`Store::commit`](crate::Store::commit); read by `session`, and by `agent` at each turn.
 
 use patchbay_core::{AgentId, SessionId};
@@ -13,7 +13,7 @@ pub struct AgentModel {
     pub provider: Option<String>,
     /// The model's id, as the provider spells it.
     pub model: Option<String>,
-    /// The thinking level, as a word.
+    /// The name of the thinking level.
     pub thinking_level: Option<String>,
     /// A temporary replacement of the model, as JSON.
     pub model_override: Option<String>,
@@ -26,19 +26,19 @@ pub struct AgentRow {
     pub id: AgentId,
     /// The agent that it was forked from; `None` for the root.
     pub parent: Option<AgentId>,
-    /// The agent whose conversation it continues from an earlier message; `None` for one that was not made by `/rewind`.
+    /// The agent that this agent rewinds, if `/rewind` created it; otherwise `None`.
     pub rewound: Option<AgentId>,
-    /// The number of the last row that it inherits: of its parent's conversation, or of the one that it continues. 0 for none.
+    /// The number of the last row that it inherits, from its parent or from the rewound agent. 0 if it inherits no rows.
     pub fork_point: u64,
-    /// How far it is below the root. An agent that continues another one is as deep as that one.
+    /// Its distance from the root. An agent created by `/rewind` has the depth of the rewound agent.
     pub depth: u64,
-    /// Its place in the order of creation in the session; 0 for the root.
+    /// Its position in the order in which the session's agents were created; 0 for the root.
     pub ordinal: u64,
-    /// Whether it was not killed.
+    /// False once the agent was killed.
     pub alive: bool,
-    /// Whether the user made it.
+    /// Whether the user created it.
     pub foreground: bool,
-    /// Whether its lines are captured.
+    /// Whether its lines are captured: collected as the task of a child, and not run.
     pub capturing: bool,
     /// The model that the agent uses.
     pub model: AgentModel,
@@ -46,9 +46,8 @@ pub struct AgentRow {
     pub tokens: u64,
 }
 
-/// An agent to create. It inherits the conversation of its parent: up to the last row before the parent's
-/// open turn, otherwise up to the last row of the session before this change. If it rewinds another agent,
-/// it inherits that one's instead.
+/// An agent to create. It inherits its parent's conversation up to the parent's open turn; without an open turn, up to
+/// the session's last row before this change. If it rewinds another agent, it inherits that agent's conversation instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewAgent {
     /// The id that identifies the agent.
@@ -57,7 +56,7 @@ pub struct NewAgent {
     pub parent: AgentId,
     /// The agent that it rewinds, and the number of the first row that it does not inherit.
     pub rewinds: Option<(AgentId, u64)>,
-    /// Whether the user makes it.
+    /// Whether the user creates it.
     pub foreground: bool,
     /// The model that the agent uses.
     pub model: AgentModel,
@@ -70,7 +69,7 @@ pub struct AgentCounts {
     pub turns: u64,
     /// Number of messages in its inbox.
     pub mails: u64,
-    /// Number of those that it has not read.
+    /// Number of unread messages in its inbox.
     pub unread: u64,
 }
 
@@ -78,7 +77,7 @@ const BAD: StoreError = StoreError::BadRow("agent");
 
 /// Length of a UUID with hyphens.
 const UUID_LENGTH: usize = 36;
-/// The places of the hyphens in a UUID, counted without them.
+/// The number of digits before each hyphen of a UUID.
 const HYPHENS: [usize; 4] = [8, 12, 16, 20];
 
 /// Checks that `agent` is an agent of the session and was not killed.
@@ -98,7 +97,7 @@ pub(crate) fn is_dead(connection: &Connection, agent: AgentId) -> Result<bool, S
     Ok(query.exists(params![agent.to_string()])?)
 }
 
-/// Creates an agent. `last` is the number of the session's last row before the change.
+/// Creates an agent. `write.last_row` is the session's last row before the change.
 pub(crate) fn create(connection: &Connection, write: &SessionWrite, agent: &NewAgent) -> Result<(), StoreError> {
     let NewAgent { id, parent, rewinds, foreground, model } = agent;
     let session = write.session;
@@ -131,7 +130,7 @@ pub(crate) fn create(connection: &Connection, write: &SessionWrite, agent: &NewA
     set_model(connection, *id, model)
 }
 
-/// Marks agents as dead. Their waiting lines are deleted, and their capturing ends.
+/// Marks agents as dead, deletes their waiting lines and ends their capturing.
 pub(crate) fn kill(connection: &Connection, session: SessionId, agents: &[AgentId]) -> Result<(), StoreError> {
     let session = session.to_string();
     for agent in agents {
@@ -142,7 +141,7 @@ pub(crate) fn kill(connection: &Connection, session: SessionId, agents: &[AgentI
         connection
             .prepare_cached("DELETE FROM queued_lines WHERE session = ? AND agent = ?")?
             .execute(params![session, agent])?;
-        // A result that came while the kill was prepared has no row.
+        // A result that arrived while the kill was being prepared does not become a row.
         connection.prepare_cached("DELETE FROM early_results WHERE agent = ?")?.execute([agent])?;
     }
     Ok(())
@@ -157,7 +156,7 @@ pub(crate) fn set_model(connection: &Connection, agent: AgentId, model: &AgentMo
     Ok(())
 }
 
-/// Adds tokens to the count of an agent, up to the largest integer.
+/// Adds tokens to an agent's count, which stops at the largest integer.
 pub(crate) fn add_tokens(connection: &Connection, agent: AgentId, tokens: u64) -> Result<(), StoreError> {
     connection
         .prepare_cached("UPDATE agents SET tokens = min(tokens + ?, 9223372036854775807) WHERE uuid = ?")?
@@ -210,13 +209,13 @@ fn read(row: &Row<'_>) -> Result<AgentRow, StoreError> {
     })
 }
 
-/// Returns the agents that satisfy `condition`, which may have an order and a limit.
+/// Returns the agents that match `condition`, a WHERE clause that may end with ORDER BY and LIMIT.
 fn select(connection: &Connection, condition: &str, params: impl Params) -> Result<Vec<AgentRow>, StoreError> {
     let sql = format!("SELECT {COLUMNS} FROM agents WHERE {condition}");
     rows(connection, &sql, params, read)
 }
 
-/// Returns the beginning of a UUID as it is stored: in lower case, with hyphens. `None` if no UUID begins so.
+/// Converts the beginning of a UUID to the stored form, in lower case with hyphens. `None` if no UUID begins with `prefix`.
 fn stored_prefix(prefix: &str) -> Option<String> {
     if prefix.len() > UUID_LENGTH {
         return None;
@@ -252,7 +251,7 @@ impl Store {
         })
     }
 
-    /// Returns the tasks of `agent`, as JSON; `None` before it had any.
+    /// Returns the tasks of `agent`, as JSON; `None` if it never had any.
     ///
     /// # Errors
     /// A database error.
@@ -273,8 +272,8 @@ impl Store {
         })
     }
 
-    /// Returns the last `limit` agents of a session that were killed, in the order of their creation, and the
-    /// number of all that were killed.
+    /// Returns the `limit` most recently created agents of a session that were killed, in the order of their creation, and
+    /// the number of all killed agents.
     ///
     /// # Errors
     /// [`StoreError::BadRow`] or a database error.
@@ -319,8 +318,8 @@ impl Store {
         })
     }
 
-    /// Returns at most `limit` agents of a session whose UUID begins with `prefix`, in the order of their creation; killed
-    /// ones too. The prefix may have upper-case letters, and all of its hyphens or none.
+    /// Returns at most `limit` agents of a session whose UUID begins with `prefix`, including killed agents, in the order
+    /// of their creation. The prefix may have upper-case letters, and all of its hyphens or none.
     ///
     /// # Errors
     /// [`StoreError::BadRow`] or a database error.
@@ -331,7 +330,7 @@ impl Store {
         limit: u32,
     ) -> Result<Vec<AgentRow>, StoreError> {
         let Some(prefix) = stored_prefix(prefix) else { return Ok(Vec::new()) };
-        // Found without a look at the other agents of the session.
+        // A whole id is looked up directly, without scanning the session's other agents.
         if let Ok(whole) = prefix.parse() {
             return Ok(self.agent(session, whole).await?.into_iter().collect());
         }

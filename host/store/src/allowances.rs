@@ -12,7 +12,7 @@ use crate::{Store, StoreError, catalogues, database::rows};
 pub struct Allowance {
     /// The base URL of its requests; empty if it sends none.
     pub base_url: String,
-    /// The environment variables of its secret, with a blank between; empty if it has none.
+    /// The environment variables of its secret, separated by spaces; empty if it has none.
     pub variable: String,
 }
 
@@ -23,7 +23,7 @@ impl Allowance {
     }
 }
 
-/// A claim that belongs to another provider already. Nothing was stored.
+/// A prefix or variable that already belongs to another provider. Nothing was stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Conflict {
     /// Two prefixes of model names overlap: one begins with the other.
@@ -35,7 +35,7 @@ pub enum Conflict {
         /// The provider that owns the existing prefix.
         owner: String,
     },
-    /// The environment variable of a secret.
+    /// The secret is in an environment variable that another provider uses.
     Variable {
         /// The name of the variable.
         variable: String,
@@ -83,8 +83,8 @@ impl Store {
         })
     }
 
-    /// Replaces the allowance of `provider` and records `prefixes` as its own. If another provider has the secret or a
-    /// prefix, nothing changes and the conflict is returned.
+    /// Replaces the allowance of `provider` and records `prefixes` as its own. If another provider has one of the
+    /// variables or prefixes, nothing changes and the conflict is returned.
     ///
     /// # Errors
     /// The database could not be read or written.
@@ -126,8 +126,8 @@ impl Store {
         self.database.write(move |connection| claim(connection, &provider, &prefixes)).await
     }
 
-    /// Deletes the allowance and the prefixes of `provider` along with its listed models, which frees their names.
-    /// Returns whether anything was deleted.
+    /// Deletes the allowance, the prefixes and the listed models of `provider`. Another provider can then claim the
+    /// prefixes. Returns whether anything was deleted.
     ///
     /// # Errors
     /// The database could not be read or written.

@@ -1,5 +1,5 @@
-//! The digests of compiled components. They are kept in the database, separate from the
-//! files, to detect a replaced file.
+//! The digests of compiled components. They are kept in the database, separately from the files, to detect a
+//! replaced file.
 
 use patchbay_core::Digest;
 use rusqlite::{OptionalExtension, params};
@@ -7,7 +7,7 @@ use rusqlite::{OptionalExtension, params};
 use crate::{Store, StoreError};
 
 impl Store {
-    /// Returns the digest of the artefact of `component` for the engine `fingerprint`, if it is stored.
+    /// Returns the digest of the artefact that the engine with this `fingerprint` compiled from `component`, if it is stored.
     ///
     /// # Errors
     /// The database could not be read or written.

@@ -1,5 +1,5 @@
 //! The contents of files that the user attached to messages. Rows and waiting lines name them by digest; `session` stores
-//! them, `agent` reads them for each request.
+//! them, and `agent` reads them for each request.
 
 use std::{collections::BTreeSet, fs::File, sync::Arc};
 
@@ -50,8 +50,8 @@ impl Store {
         Ok(RetainedAttachments { digests, _lock: Arc::new(lock) })
     }
 
-    /// Stores a file's contents before a change. Blocks, but does not wait for the disk: the copy survives the end of
-    /// the process, but after a power failure it can be missing, and the change can then not be undone.
+    /// Stores a file's contents before a change. Blocks, but does not wait for the disk: the copy survives a crash of the
+    /// process, but a power failure can lose it, and the change can then no longer be undone.
     ///
     /// # Errors
     /// An I/O error in the folder of attachments.
@@ -75,7 +75,7 @@ impl Store {
         })
     }
 
-    /// Returns a content; `None` if its file is missing or damaged. Blocks.
+    /// Returns the content with this digest; `None` if its file is missing or damaged. Blocks.
     ///
     /// # Errors
     /// An I/O error in the folder of attachments.

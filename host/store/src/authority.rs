@@ -4,10 +4,10 @@ use rusqlite::params;
 
 use crate::{Store, StoreError, database::rows, texts};
 
-/// A stored grant of a skill, or a stored decision about a tool outside of the sandbox, as text.
+/// A stored grant for a skill, or a stored decision about a tool outside of the sandbox. The fields are not parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GrantRow {
-    /// The root of the skill's identity: `bundled`, `user`, `workspace`. For a tool, where it comes from: `mcp`, `client`.
+    /// The root of the skill's identity, such as `bundled` or `user`. For a tool, its origin: `mcp` or `client`.
     pub root: String,
     /// The workspace of the identity, or empty.
     pub workspace: String,
@@ -15,15 +15,15 @@ pub struct GrantRow {
     pub skill: String,
     /// The capability, such as `http:example.org`, or `call` for a tool.
     pub capability: String,
-    /// The only workspace in which it holds; empty for every workspace.
+    /// The only workspace where it is valid; empty if it is valid in every workspace.
     pub place: String,
-    /// The digest of the skill's files when it was granted; empty for a bundled skill, and for a grant of an older build. For
+    /// The digest of the skill's files when it was granted; empty for a bundled skill, and for a grant by an older build. For
     /// a tool, the digest of its source and declaration.
     pub skill_digest: String,
 }
 
 impl Store {
-    /// Returns all grants, in order.
+    /// Returns all grants, sorted by their fields.
     ///
     /// # Errors
     /// The database could not be read or written.
@@ -44,8 +44,8 @@ impl Store {
         })
     }
 
-    /// Adds a grant, or renews it for another digest. `files` is the list of files whose digest is
-    /// `grant.skill_digest`; it is stored to tell the user later which file changed. Empty for a grant without files.
+    /// Adds a grant, or renews it for another digest. `files` is the list of files that
+    /// `grant.skill_digest` covers, stored to tell the user later which file changed. Empty for a grant without files.
     ///
     /// # Errors
     /// The database could not be read or written.
@@ -75,7 +75,7 @@ impl Store {
             .await
     }
 
-    /// Removes a grant for any digest. Returns whether it existed.
+    /// Removes a grant, whatever its digest is. Returns whether it existed.
     ///
     /// # Errors
     /// The database could not be read or written.
@@ -91,8 +91,8 @@ impl Store {
             .await
     }
 
-    /// Removes the stored decisions about the tool with the full name `tool` from the sources `roots`, for all workspaces.
-    /// Returns whether there was one.
+    /// Removes the decisions about the tool with the full name `tool` that are stored under one of `roots`, for all workspaces.
+    /// Returns whether any existed.
     ///
     /// # Errors
     /// The database could not be read or written.

@@ -1,4 +1,4 @@
-//! A copy of both databases and of the content folders, while any process writes. `patchbay backup` makes it.
+//! Copies both databases and the content folders while other processes may write. Called by `patchbay backup`.
 
 use std::{
     fs::{self, File},
@@ -10,7 +10,7 @@ use rusqlite::Connection;
 
 use crate::{KvStore, Store, StoreError, content::ContentFolder, upgrade_copy};
 
-/// What [`Store::back_up`] has copied.
+/// Counts of the data that [`Store::back_up`] copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackedUp {
     /// Number of sessions.
@@ -23,14 +23,14 @@ pub struct BackedUp {
 
 impl Store {
     /// Copies the store and `kv` into the empty folder `data`, without client tokens. `patchbay.db` gets its name last, so a copy
-    /// with that file is whole. Other processes may write meanwhile; only garbage collection waits. `kv.db` is copied after
-    /// `patchbay.db`, and may have state that is newer by the time in between. Blocks.
+    /// that contains it is complete. Other processes may write meanwhile; only garbage collection waits. `kv.db` is copied after
+    /// `patchbay.db`, so its state may be slightly newer. Blocks.
     ///
     /// # Errors
     /// A database error, or an I/O error in one of the folders.
     pub fn back_up(&self, kv: &KvStore, data: &Path) -> Result<BackedUp, StoreError> {
-        // Files are written before the rows that name them. Therefore the rows are copied first, and until the last file is copied
-        // no process may delete one.
+        // Files are written before the rows that name them. Therefore the rows are copied first, and the locks keep other processes
+        // from deleting files until the last file is copied.
         let _locks = (self.components.lock(false)?, self.attachments.lock(false)?);
         let (path, unfinished) = (data.join("patchbay.db"), data.join("patchbay.db.copy"));
         self.database.read(|connection| copy(connection, &unfinished))?;
@@ -62,7 +62,7 @@ fn size(path: &Path) -> Result<u64, StoreError> {
 fn remove_tokens(path: &Path) -> Result<u64, StoreError> {
     let connection = Connection::open(path)?;
     connection.pragma_update(None, "trusted_schema", false)?;
-    // Without it, deleted rows stay in the file.
+    // Without `secure_delete`, the bytes of the deleted tokens would stay in the file.
     connection.pragma_update(None, "secure_delete", true)?;
     connection.execute("DELETE FROM client_tokens", [])?;
     let sessions: i64 = connection.query_row("SELECT count(*) FROM sessions", [], |row| row.get(0))?;
@@ -70,8 +70,8 @@ fn remove_tokens(path: &Path) -> Result<u64, StoreError> {
 }
 
 impl ContentFolder {
-    /// Copies all files to a folder of the same name below `data`. Returns their number and size. A file that vanishes meanwhile was
-    /// damaged, and is skipped.
+    /// Copies all files to a folder of the same name below `data`. Returns their number and size. Skips a file that disappears
+    /// during the copy: it was damaged and therefore deleted.
     fn copy_to(&self, data: &Path) -> Result<(u64, u64), StoreError> {
         let target = data.join(self.name());
         fs::create_dir(&target).map_err(StoreError::io(&target))?;

@@ -1,4 +1,4 @@
-//! Blocked components and skills, by digest. A block overrides every grant and is read before every call.
+//! Blocked components and skills, by digest. A block overrides every grant and is checked before every call.
 
 use patchbay_core::Digest;
 use rusqlite::params;
@@ -10,12 +10,12 @@ use crate::{Store, StoreError, database::rows};
 pub struct BlockedComponent {
     /// The digest of the component, or of the skill's files.
     pub component: Digest,
-    /// Time of the block in seconds since 1970.
+    /// When it was blocked, in seconds since 1970.
     pub since: i64,
 }
 
 impl Store {
-    /// Blocks a component, known or not. Returns false if it was blocked already.
+    /// Blocks a component or skill, even if the store does not know it. Returns false if it was already blocked.
     ///
     /// # Errors
     /// The database could not be read or written.
@@ -61,8 +61,8 @@ impl Store {
         })
     }
 
-    /// Returns the components and skills known to this store (from a snapshot, a call, a description or a block) whose
-    /// hexadecimal digest begins with `digits`, sorted, at most `limit`.
+    /// Returns the digests that begin with the hexadecimal `digits`, at most `limit`, sorted. Searches the components and
+    /// skills that this store knows from a snapshot, a description, a call or a block.
     ///
     /// # Errors
     /// The database could not be read or written.

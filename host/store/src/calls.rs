@@ -1,5 +1,5 @@
 //! Calls with effects, from their first effect until their result is committed, and results that wait until they become
-//! rows. `tools` writes the calls, `agent` the results; a resumed session reads the rows that a crash left behind.
+//! rows. `tools` writes the calls, and `agent` writes the results; a resumed session reads the rows that a crash left behind.
 
 use patchbay_core::{AgentId, Asker, CallId, MessageKind, SessionId};
 use rusqlite::{Connection, OptionalExtension as _, params};
@@ -26,7 +26,7 @@ pub struct OpenCall {
 /// A call that ended: its row, and its recording if it is recorded.
 #[derive(Debug)]
 pub struct JournaledCall {
-    /// The row of the journal to write.
+    /// The row to write to the journal.
     pub row: Box<JournalRow>,
     /// The recording to store with the row; `None` if the call is not recorded.
     pub recording: Option<PendingRecording>,
@@ -61,12 +61,12 @@ pub struct UnsettledCall {
     pub line: Option<String>,
 }
 
-/// The rows of an agent from its last answer on. Without this limit, a kill would read the whole conversation.
+/// Selects the rows of an agent from its last answer on. A kill uses it to avoid reading the whole conversation.
 const SINCE_ANSWER: &str = "FROM messages INDEXED BY messages_by_agent \
      WHERE agent = ?1 AND session = ?2 AND seq >= (SELECT seq FROM messages INDEXED BY messages_by_agent \
      WHERE agent = ?1 AND session = ?2 AND kind = 'assistant' ORDER BY seq DESC LIMIT 1) ORDER BY seq";
 
-/// The unsettled calls of a session. Without the index, SQLite would read the whole journal in the order of its rows.
+/// Selects the unsettled calls of a session. Without the index, SQLite would read the whole journal in the order of its rows.
 const UNSETTLED: &str = "SELECT call, parent, asker, agent, root, skill, tool, line \
      FROM calls INDEXED BY calls_unsettled JOIN call_sites ON call_sites.id = site \
      WHERE unsettled = 1 AND session = ? ORDER BY calls.id";
@@ -77,7 +77,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::Fenced`], [`StoreError::SessionNotFound`], [`StoreError::AgentDead`] if the agent of a call was killed
-    /// meanwhile, or a database error. The effect must not happen then.
+    /// meanwhile, or a database error. On an error, the effect must not happen.
     pub async fn begin_calls(&self, hold: &Hold, calls: Vec<OpenCall>) -> Result<(), StoreError> {
         let (hold, source, settings) = (hold.clone(), self.source.clone(), self.journal_settings());
         let begin = move |connection: &Connection| {
@@ -92,9 +92,9 @@ impl Store {
         self.database.write(begin).await
     }
 
-    /// Queues the end of a call of [`Store::begin_calls`]: its row replaces the open one. Does not wait, not even for
-    /// room; later writes are committed with it or after it. `begun` means that the open row was committed: if that row
-    /// no longer exists, another process has settled the call, and this row is dropped.
+    /// Queues the end of a call of [`Store::begin_calls`]: its row replaces the open row. Does not wait, not even for a
+    /// permit; later writes are committed with it or after it. `begun` is true if the open row was committed. If the open
+    /// row no longer exists then, another process has settled the call, and the new row is dropped.
     ///
     /// An outermost call stays unsettled until [`SessionChange::settles`](crate::SessionChange) names it.
     pub fn end_call(&self, call: impl Into<JournaledCall>, begun: bool) {
@@ -107,8 +107,8 @@ impl Store {
     }
 
     /// Stores the result of a call that ended before an earlier call of the same answer. The commit whose
-    /// [`SessionChange::settles`](crate::SessionChange) names the call deletes it. If the agent was killed, nothing is stored: its
-    /// calls have their rows. `retained` are the contents that the result names.
+    /// [`SessionChange::settles`](crate::SessionChange) names the call deletes it. If the agent was killed, nothing is
+    /// stored, because the kill has written rows for its calls. `retained` are the contents that the result names.
     ///
     /// # Errors
     /// [`StoreError::Fenced`], [`StoreError::SessionNotFound`], or a database error.
@@ -139,7 +139,7 @@ impl Store {
             .await
     }
 
-    /// Returns the result of a call that [`Store::keep_result`] has stored; `None` if there is none.
+    /// Returns the result that [`Store::keep_result`] has stored for a call, if any.
     ///
     /// # Errors
     /// [`StoreError::BadRow`] or a database error.
@@ -161,7 +161,7 @@ impl Store {
         })
     }
 
-    /// Returns, for each of `agents` of a session, its rows from its last answer on.
+    /// Returns the rows of each agent from its last answer on, in the order of `agents`.
     ///
     /// # Errors
     /// The database could not be read or written.
@@ -207,7 +207,7 @@ impl Store {
     }
 }
 
-/// Settles a call: without an outcome it ends as `outcome_unknown`. The stored line and the kept result are deleted.
+/// Settles a call. If it has no outcome, it gets `outcome_unknown`. Its stored line and kept result are deleted.
 pub(crate) fn settle(connection: &Connection, call: CallId) -> rusqlite::Result<()> {
     let mut settle = connection.prepare_cached(
         "UPDATE calls SET outcome = coalesce(outcome, 'outcome_unknown'), unsettled = NULL, agent = NULL, line = NULL \

@@ -1,15 +1,15 @@
-//! The models that the APIs of providers list, and when each provider may be asked again. Used by the provider registry.
+//! The models that provider APIs list, and when each list may be requested again. Used by the provider registry.
 
 use patchbay_core::Digest;
 use rusqlite::{Connection, OptionalExtension, named_params, params};
 
 use crate::{Store, StoreError, database::rows};
 
-/// Limit of the models that one listing may report and that are kept of one provider. As many again are kept that the
-/// provider no longer lists. All of them are in memory.
+/// The most models that one listing may report, and that are kept for one provider. The same number is kept of models
+/// that are no longer listed. All of them are in memory.
 pub const MAX_CATALOGUE_MODELS: usize = 5_000;
 
-/// Seconds for which a process that requests a list keeps others from requesting it.
+/// How long a claim keeps other processes from requesting the same list, in seconds.
 const CLAIM_S: i64 = 3_600;
 
 /// The models that a provider lists or has listed.
@@ -17,29 +17,29 @@ const CLAIM_S: i64 = 3_600;
 pub struct StoredCatalogue {
     /// The name of the provider.
     pub provider: String,
-    /// The base URL that was asked.
+    /// The base URL that the list was requested from.
     pub base_url: String,
     /// When the last listing succeeded, in seconds since 1970.
     pub listed_at: Option<i64>,
     /// Why the last listing failed.
     pub problem: Option<String>,
-    /// The adapter that got all models at this base URL; `None` if the models are a part.
+    /// The adapter that received the complete list from this base URL; `None` if the list may be incomplete.
     pub complete_for: Option<Digest>,
-    /// Models that the last listing left out, because of an invalid id or invalid facts.
+    /// Number of models that the last listing left out because of an invalid id or invalid facts.
     pub left_out: u64,
-    /// Ids and facts, sorted by id.
+    /// Ids of the listed models with their facts as JSON, sorted by id.
     pub models: Vec<(String, String)>,
-    /// Ids and last facts of the models that it no longer lists, sorted by id.
+    /// Ids and last known facts of the models that it no longer lists, sorted by id.
     pub gone: Vec<(String, String)>,
-    /// Ids listed only at an earlier base URL. Another server has other models: nothing is known about these.
+    /// Ids listed only at an earlier base URL. Their facts are not kept, because a model of another server may differ.
     pub elsewhere: Vec<String>,
 }
 
 /// How new models are combined with earlier listings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListingCoverage {
-    /// Models that are missing from the list are removed. An empty list changes nothing, because it is more likely a
-    /// fault than the end of all models.
+    /// Models that are missing from the list are removed. An empty list changes nothing, because an error is
+    /// more likely than a provider without models.
     Complete,
     /// Earlier models stay listed, up to [`MAX_CATALOGUE_MODELS`]; the models that were reported longest ago are
     /// removed first. The list then no longer counts as complete, unless the listing failed.
@@ -55,15 +55,15 @@ pub struct NewListing {
     pub adapter: Digest,
     /// Pairs of the ids and the facts of models.
     pub models: Vec<(String, String)>,
-    /// Models that were left out, because of an invalid id or invalid facts.
+    /// Number of models that were left out because of an invalid id or invalid facts.
     pub left_out: usize,
-    /// How they are combined with others.
+    /// How the models are combined with earlier listings.
     pub coverage: ListingCoverage,
-    /// The validator for the next listing.
+    /// The HTTP validator, such as an ETag, for the next listing.
     pub validator: Option<String>,
     /// Why the listing failed, if it did.
     pub problem: Option<String>,
-    /// In how many seconds the background may ask again.
+    /// Seconds until the background refresh may request the list again.
     pub again_in_s: i64,
 }
 
@@ -72,9 +72,9 @@ pub struct NewListing {
 pub struct ListingChange {
     /// Number of models after the listing.
     pub models: u64,
-    /// Models that were not there before.
+    /// Number of models that were not listed before.
     pub new: u64,
-    /// Models that are no longer listed.
+    /// Number of models that are no longer listed.
     pub gone: u64,
 }
 
@@ -148,7 +148,7 @@ impl Store {
             .await
     }
 
-    /// Returns the used providers that the background may ask now, with their base URLs.
+    /// Returns the used providers that the background refresh may query now, with their base URLs.
     ///
     /// # Errors
     /// The database could not be read or written.
@@ -160,8 +160,8 @@ impl Store {
         })
     }
 
-    /// Claims the right to ask a provider for its models, for an hour. Returns the validator of the last listing, if that was a
-    /// complete one of this `adapter`; `None` if it is not due, or another process was first. With `at_once`, it is due.
+    /// Claims the right to request a provider's list for an hour. Returns `None` if the list is not due, or if another process has
+    /// claimed it; `at_once` overrides both. Otherwise returns the validator of the last complete list, if this `adapter` got it.
     ///
     /// # Errors
     /// The database could not be read or written.
@@ -185,7 +185,7 @@ impl Store {
             .await
     }
 
-    /// Stores the result of a listing that was claimed. Returns `None`, and stores nothing, if the provider has been
+    /// Stores the result of a claimed listing. Returns `None`, and stores nothing, if the provider has been
     /// removed since or has another base URL.
     ///
     /// # Errors
@@ -268,8 +268,8 @@ fn count_listed(connection: &Connection, provider: &str) -> Result<u64, StoreErr
     Ok(query.query_row(params![provider], |row| row.get::<_, i64>(0))?.unsigned_abs())
 }
 
-/// Removes the models over the limit, the oldest first: a server that lists other models each time must not fill the
-/// disk. Returns the number of removed models.
+/// Removes the models over the limit, the oldest first, because a server that lists new models each time must not fill
+/// the disk. Returns the number of removed models.
 fn remove_excess(connection: &Connection, provider: &str) -> Result<usize, StoreError> {
     let removed = connection.execute(
         "UPDATE catalogue_models SET state = 'gone' WHERE provider = ?1 AND id IN (\
@@ -286,7 +286,7 @@ fn remove_excess(connection: &Connection, provider: &str) -> Result<usize, Store
     Ok(removed)
 }
 
-/// Makes the row of a provider. With another base URL than before, it lists no models; those that it has listed keep their names.
+/// Creates or updates the row of a provider. If the base URL is new, no models are listed, and only their ids are kept.
 fn set_base_url(connection: &Connection, provider: &str, base_url: &str) -> Result<(), StoreError> {
     if stored_base_url(connection, provider)?.as_deref() == Some(base_url) {
         return Ok(());
@@ -312,7 +312,7 @@ fn stored_base_url(connection: &Connection, provider: &str) -> Result<Option<Str
 
 /// Deletes the models of a provider, as if it had never been used. Returns how many there were.
 pub(crate) fn forget(connection: &Connection, provider: &str) -> Result<usize, StoreError> {
-    // The row stays: the sum of the generations must grow. Without a base URL, a listing that runs is not stored.
+    // The row stays because the sum of the generations must grow. Without a base URL, a listing in progress is not stored.
     connection.execute(
         "UPDATE catalogues SET base_url = '', used = 0, next_at = 0, listed_at = NULL, validator = NULL, problem = NULL, \
          complete_for = NULL, left_out = 0, generation = generation + 1 WHERE provider = ?",
@@ -394,11 +394,11 @@ mod tests {
             (kept.complete_for, kept.gone),
             (Some(adapter()), vec![("x".to_owned(), "{\"of\":\"x\"}".to_owned())])
         );
-        // One that is listed again is new.
+        // A model that is listed again counts as new.
         let change = keep(URL, &["x"], ListingCoverage::Partial).await;
         assert_eq!(change, ListingChange { models: 3, new: 1, gone: 0 });
         assert!(first(&store).await.gone.is_empty());
-        // Another server has other models: only the ids stay.
+        // Another server may have different models, so only the ids stay.
         let generation = store.catalogue_generation().await.unwrap();
         let other = "https://other.example.org";
         store.note_used_catalogue("a".to_owned(), other.to_owned()).await.unwrap();
@@ -427,10 +427,10 @@ mod tests {
         assert_eq!(change, ListingChange { models: 1, new: 0, gone: 0 });
         let kept = first(&store).await;
         assert_eq!((ids(&kept.models), kept.gone.len(), kept.complete_for), (vec!["x"], 0, Some(adapter())));
-        // Its validator would keep the next list from being sent.
+        // With the validator of the empty list, the server would not send the next list.
         let claim = store.claim_listing("a".to_owned(), URL.to_owned(), adapter(), true);
         assert_eq!(claim.await.unwrap(), Some(Some("etag".to_owned())));
-        // It does not make a list complete.
+        // An empty list is not complete.
         keep_of(&store, "b", URL, empty).await;
         assert_eq!(store.catalogues().await.unwrap().1[1].complete_for, None);
     }
@@ -468,7 +468,7 @@ mod tests {
         store.forget_provider("a".to_owned()).await.unwrap();
         assert_eq!(keep(URL).await, None);
         assert!(first(&store).await.models.is_empty());
-        // So is one of an earlier base URL.
+        // A listing for an earlier base URL is dropped, too.
         claim(URL).await;
         claim("https://other.example.org").await;
         assert_eq!(keep(URL).await, None);
@@ -485,7 +485,7 @@ mod tests {
             first(&store).await.left_out
         };
         assert_eq!(keep(3, ListingCoverage::Complete, None).await, 3);
-        // Nothing was listed: the count belongs to the list that stays.
+        // No list was received: the count belongs to the list that stays.
         assert_eq!(keep(0, ListingCoverage::Unchanged, None).await, 3);
         assert_eq!(keep(1, ListingCoverage::Partial, Some("401")).await, 3);
         assert_eq!(keep(0, ListingCoverage::Partial, None).await, 0);
@@ -530,7 +530,7 @@ mod tests {
             keep_of(&store, "a", URL, listing).await;
             assert_eq!(!store.due_catalogues().await.unwrap().is_empty(), is_due, "{again_in_s}");
         }
-        // Another server was never asked.
+        // No list was ever requested from the other server.
         store.note_used_catalogue("a".to_owned(), "https://other.example.org".to_owned()).await.unwrap();
         assert_eq!(store.due_catalogues().await.unwrap().len(), 1);
         // A provider that is not used is never due.
@@ -554,7 +554,7 @@ mod tests {
         assert_eq!(claim(&one, false).await, Some(None));
         assert_eq!(claim(&other, false).await, None);
         assert!(other.due_catalogues().await.unwrap().is_empty());
-        // The operator asks at any time.
+        // The operator can request the list at any time.
         assert_eq!(claim(&other, true).await, Some(None));
         keep_of(&one, "a", URL, listing(&["x"], ListingCoverage::Complete)).await;
         assert_eq!(claim(&one, false).await, None);

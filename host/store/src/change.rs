@@ -1,4 +1,4 @@
-//! A change of a session: everything that one line, one step of a turn or one tool changes, in one transaction. Called by
+//! A change to a session: everything that one line, one step of a turn or one tool changes, in one transaction. Called by
 //! `events`.
 
 use patchbay_core::{AgentId, CallId, LineId};
@@ -10,16 +10,16 @@ use crate::{
     messages, partials, queued_lines, snapshots, turns, usage, windows,
 };
 
-/// The change that one line makes to a session. It is committed in one transaction.
+/// A change to a session, committed in one transaction. The default changes nothing.
 #[derive(Clone, Debug, Default)]
 pub struct SessionChange {
     /// Agents that must be alive. If one is not, nothing is changed.
     pub requires_alive: Vec<AgentId>,
-    /// An agent that is forked from another one.
+    /// An agent to create by a fork or `/rewind`.
     pub new_agent: Option<NewAgent>,
     /// The mail to send, in this order.
     pub mail: Vec<NewMail>,
-    /// Agents that die. Their waiting lines are deleted, and they stop capturing. Their turns, partial answers and calls do
+    /// Agents to kill. Their waiting lines are deleted, and they stop capturing. Their turns, partial answers and calls do
     /// not end by themselves; `ends_turns`, `ends_partial` and `settles` end them. All of their calls must be settled.
     pub kills: Vec<AgentId>,
     /// The new agent in view; `None` keeps the current one.
@@ -32,27 +32,27 @@ pub struct SessionChange {
     pub snapshot: Option<(NewSnapshot, u64)>,
     /// The new model of an agent.
     pub model: Option<(AgentId, AgentModel)>,
-    /// The context window of a model at the first request of an agent to it. An earlier one of the same model stays.
+    /// A model's context window at an agent's first request to the model. It does not replace a stored window.
     pub window: Option<AgentWindow>,
     /// Tokens used by models, without those read from a cache, to be added to the session's count.
     pub tokens: u64,
-    /// The same, to be added to the counts of agents.
+    /// The same tokens by agent, to be added to the agents' counts.
     pub agent_tokens: Vec<(AgentId, u64)>,
-    /// Tokens of requests without a row, by model. Those that count are among `tokens`.
+    /// Tokens of requests that have no row, by model. `tokens` includes them, except for cache reads.
     pub usage: Vec<ModelUsage>,
     /// Agents whose partial answers are complete; the pieces are deleted.
     pub ends_partial: Vec<AgentId>,
     /// Calls whose results are among `messages`; see [`Store::end_call`].
     pub settles: Vec<CallId>,
-    /// The waiting line whose rows these are. It leaves the queue in the same transaction; see [`Store::queue_line`].
+    /// The waiting line that `messages` come from. It leaves the queue in the same transaction; see [`Store::queue_line`].
     pub begins: Option<LineId>,
     /// The contents of attachments that rows among `messages` name.
     pub attachments: Option<RetainedAttachments>,
-    /// The message that is dropped.
+    /// The message to drop from the conversation.
     pub drops: Option<DroppedMessage>,
-    /// Mail that was read: recipients and numbers.
+    /// The mail to mark as read: recipients and numbers.
     pub reads_mail: Vec<(AgentId, u64)>,
-    /// The mail that is deleted: the recipient and the number.
+    /// The mail to delete: its recipient and number.
     pub deletes_mail: Option<(AgentId, u64)>,
     /// The agent whose unread mail a notification among `messages` counts.
     pub counts_mail: Option<AgentId>,
@@ -69,13 +69,13 @@ pub struct SessionChange {
 }
 
 impl Store {
-    /// Commits the change of one line in one transaction. Returns the new rows with their numbers.
+    /// Commits a change in one transaction. Returns the new rows with their numbers.
     ///
     /// # Errors
     /// [`StoreError::Fenced`] if another process has taken the session over, [`StoreError::SessionNotFound`] if it was
     /// removed, [`StoreError::AgentDead`] if an agent of `requires_alive`, the parent of the new agent or a recipient of mail
     /// is not alive, [`StoreError::CallBegan`] if an agent that is killed has an unsettled call, [`StoreError::InboxFull`], or a
-    /// database error. Nothing is changed then.
+    /// database error. On an error, nothing changes.
     pub async fn commit(&self, hold: &Hold, change: SessionChange) -> Result<Vec<MessageRow>, StoreError> {
         let (hold, source) = (hold.clone(), self.source.clone());
         let _held =

@@ -1,4 +1,4 @@
-//! The tokens that let clients use `patchbay serve`. Only their digests are stored, so a copy of the database opens nothing.
+//! The tokens that let clients use `patchbay serve`. Only their digests are stored, so a copy of the database gives no access.
 //! `patchbay token` maintains them; `serve` looks one up for each request.
 
 use std::{fmt, str::FromStr};
@@ -8,13 +8,14 @@ use rusqlite::{Row, params};
 
 use crate::{Store, StoreError};
 
-/// `used_at` is written again after this many seconds: clients send many requests, and the user only wants to find unused tokens.
+/// The shortest time between two updates of `used_at`, in seconds. Clients send many requests, and an approximate time is enough
+/// to find unused tokens.
 const USE_INTERVAL_S: i64 = 3_600;
 
-/// The list of no rights: clients can only read.
+/// Written for an empty list of rights: clients can only read.
 const NO_RIGHTS: &str = "none";
 
-/// What clients with a token may do besides reading.
+/// The rights of clients with a token, besides reading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TokenRights {
     /// Send lines: messages and commands.
@@ -61,19 +62,19 @@ impl fmt::Display for TokenRights {
 /// A token without its secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientToken {
-    /// The user's name for it, which the journal shows for answered questions.
+    /// The user's name for it. The journal shows it with the questions that its clients answered.
     pub name: Name,
-    /// SHA-256 of the token. A connection stays open while this digest is found.
+    /// SHA-256 of the token. A connection is closed when no token has this digest any more.
     pub digest: Digest,
-    /// The person it belongs to.
+    /// The user that it belongs to.
     pub person: PrincipalId,
-    /// What its clients may do.
+    /// The rights of its clients.
     pub may: TokenRights,
     /// When it was added, in seconds since 1970.
     pub created_at: i64,
     /// When it stops working, in seconds since 1970; `None` for never.
     pub expires_at: Option<i64>,
-    /// About when it was used last, in seconds since 1970; `None` if it was never used.
+    /// Approximately when it was last used, in seconds since 1970; `None` if it was never used.
     pub used_at: Option<i64>,
 }
 
@@ -87,7 +88,7 @@ impl ClientToken {
 const COLUMNS: &str = "name, digest, person, may, created_at, expires_at, used_at";
 
 impl Store {
-    /// Stores a token by its digest, valid for `seconds` or for ever. Returns false, and changes nothing, if the name is taken.
+    /// Stores a token by its digest, valid for `seconds` or forever. Returns false, and changes nothing, if the name is taken.
     ///
     /// # Errors
     /// The database could not be read or written.
@@ -130,7 +131,7 @@ impl Store {
             .await
     }
 
-    /// Returns all tokens, also expired ones, sorted by name.
+    /// Returns all tokens, including expired ones, sorted by name.
     ///
     /// # Errors
     /// [`StoreError::BadRow`] or a database error.
@@ -146,11 +147,11 @@ impl Store {
         })
     }
 
-    /// Returns the token with this digest, unless it has expired or was removed, also by another process. A point query, for
-    /// each request and again while a connection stays open.
+    /// Returns the token with this digest, unless it has expired or was removed, even by another process. It is a point query,
+    /// cheap enough for each request and for repeated checks of an open connection.
     ///
     /// # Errors
-    /// [`StoreError::BadRow`] or a database error. The client must be refused then.
+    /// [`StoreError::BadRow`] or a database error. On an error, the client must be refused.
     pub async fn client_token(&self, digest: &Digest) -> Result<Option<ClientToken>, StoreError> {
         let now = self.source.unix_s();
         self.database.read(|connection| {
@@ -162,7 +163,7 @@ impl Store {
         })
     }
 
-    /// Records that a token is in use. Not waited for, and skipped within an hour of the last record.
+    /// Records that a token is in use. Does not wait for the commit, and does nothing within an hour of the last update.
     pub async fn note_token_use(&self, token: &ClientToken) {
         let now = self.source.unix_s();
         if token.used_at.is_some_and(|used| used.saturating_add(USE_INTERVAL_S) > now) {

@@ -1,6 +1,6 @@
-//! Files named by digest, beside the database: large content would hold up the database's only writer, and a database
-//! does not become smaller when rows are deleted. `components`, `attachments` and `skill_files` keep their files with
-//! it. The name is the digest of the content, except for skill files.
+//! Files named by digest, outside of the database: large content would hold up the database's only writer, and a
+//! database file does not shrink when rows are deleted. Used by `components`, `attachments` and `skill_files`. A file's
+//! name is the digest of its content, except for skill files.
 
 use std::{
     ffi::OsStr,
@@ -17,14 +17,14 @@ use crate::StoreError;
 #[derive(Debug)]
 pub(crate) struct ContentFolder {
     folder: PathBuf,
-    /// The end of the names, with its dot.
+    /// The extension of the file names, with its dot.
     extension: &'static str,
 }
 
 pub(crate) enum StoredContent {
     Whole(Vec<u8>),
     Missing,
-    /// The bytes did not have the digest. The file was deleted.
+    /// The bytes did not match the digest. The file was deleted.
     Damaged,
 }
 
@@ -54,7 +54,7 @@ impl ContentFolder {
         fs::metadata(self.path(digest)).is_ok_and(|file| file.len() == size)
     }
 
-    /// Writes a file atomically: the name appears when all bytes are on disk.
+    /// Writes a file atomically: it gets its name when all bytes are on disk.
     pub(crate) fn put(&self, digest: &Digest, bytes: &[u8]) -> Result<(), StoreError> {
         if self.has(digest, bytes.len() as u64) {
             return Ok(());
@@ -84,7 +84,7 @@ impl ContentFolder {
         Ok(())
     }
 
-    /// Reads a file without a check. `None` if it is missing.
+    /// Reads a file without checking its digest. `None` if it is missing.
     pub(crate) fn read(&self, digest: &Digest) -> Result<Option<Vec<u8>>, StoreError> {
         let path = self.path(digest);
         match fs::read(&path) {
@@ -94,7 +94,7 @@ impl ContentFolder {
         }
     }
 
-    /// Deletes a damaged file. It is then found missing and stored again.
+    /// Deletes a damaged file, which lets it be stored again.
     pub(crate) fn remove(&self, digest: &Digest) {
         let _ = fs::remove_file(self.path(digest));
     }
@@ -114,7 +114,7 @@ impl ContentFolder {
         self.folder.file_name().unwrap_or_default()
     }
 
-    /// Returns the paths of all files, without unfinished ones.
+    /// Returns the paths of all files, except unfinished files.
     pub(crate) fn files(&self) -> Result<Vec<PathBuf>, StoreError> {
         let entries = fs::read_dir(&self.folder).map_err(StoreError::io(&self.folder))?;
         let paths: Result<Vec<_>, _> = entries.map(|entry| entry.map(|entry| entry.path())).collect();

@@ -1,5 +1,5 @@
-//! The conversation of an agent: its own rows, and the rows that it inherits, up to each fork point: of its parent, or of the agent that it
-//! rewinds. Neither copies anything. Read by `agent` at each request.
+//! An agent's conversation: its own rows, and before them the rows that it inherits up to the fork point, from its parent or
+//! from the agent that it rewinds. Inherited rows are not copied. Read by `agent` at each request.
 
 use patchbay_core::{AgentId, MessageKind, SessionId};
 use rusqlite::{Connection, OptionalExtension, params};
@@ -42,22 +42,22 @@ pub struct Lineage {
     pub last: u64,
 }
 
-/// The messages of the user that began turns, without the conversation's other rows.
+/// Selects the user messages that began turns, without the conversation's other rows.
 const MESSAGES: &str = "FROM turns CROSS JOIN messages ON messages.session = turns.session AND messages.seq = turns.began \
      WHERE turns.session = ? AND turns.agent = ? AND turns.began <= ? AND turns.cause = 'person' \
      AND messages.kind IN ('user', 'skill') AND (dropped = 0 OR dropped > ?) ORDER BY turns.began";
 
-/// Characters of a message that [`Store::messages_to`] reads.
+/// The number of characters that [`Store::messages_to`] reads of each message.
 const EXCERPT: u32 = 1_000;
 
-/// The first row still in a conversation: the last summary, or the first row that the summary keeps. The second column
-/// is the row from which on all rows are included; before it, a summary may keep only the user's messages.
+/// Selects the first row still in a conversation: the last summary (a compaction), or the first row that it keeps. From the
+/// row in the second column on, all rows are included; before it, a summary may keep only the user's messages.
 const SUMMARY: &str = "SELECT coalesce(json_extract(data, '$.keep_from'), seq), \
      iif(json_extract(data, '$.requests_only'), seq, 0) FROM messages INDEXED BY messages_compactions \
      WHERE agent = ? AND session = ? AND seq <= ? AND kind = 'compaction' AND (dropped = 0 OR dropped > ?) \
      ORDER BY seq DESC LIMIT 1";
 
-/// The rows of a part, without their columns.
+/// Selects the rows of a part; the columns are added in front.
 const ROWS: &str = "FROM messages INDEXED BY messages_by_agent \
      WHERE agent = ? AND session = ? AND seq BETWEEN ? AND ? AND (dropped = 0 OR dropped > ?) \
      AND kind IN ('user', 'skill', 'assistant', 'tool', 'compaction') \
@@ -70,8 +70,8 @@ fn parts(connection: &Connection, agent: AgentId) -> Result<Vec<ConversationPart
     })
 }
 
-/// Returns the number of the first row that a conversation still has, and the one from which on it has
-/// all rows; 0 without a summary.
+/// Returns the number of the first row that is still in a conversation, and the number from which on all rows are in it.
+/// Both are 0 without a summary.
 fn first_rows(connection: &Connection, parts: &[ConversationPart]) -> Result<(i64, i64), StoreError> {
     let mut query = connection.prepare_cached(SUMMARY)?;
     for ConversationPart { session, agent, last, heir } in parts {
@@ -84,7 +84,7 @@ fn first_rows(connection: &Connection, parts: &[ConversationPart]) -> Result<(i6
 }
 
 impl Store {
-    /// Returns the agents whose rows belong to the conversation of `agent`: itself, the one that it inherits from, and so on.
+    /// Returns the agents whose rows belong to the conversation of `agent`: itself, the agent that it inherits from, and so on.
     ///
     /// # Errors
     /// [`StoreError::BadRow`] or a database error.
@@ -99,8 +99,8 @@ impl Store {
         })
     }
 
-    /// Returns the messages of the user in an agent's conversation that began turns, in order, also from before a
-    /// summary. A message is represented by the first 1,000 characters of its first row.
+    /// Returns the user messages that began turns in an agent's conversation, in order, including messages from before a
+    /// summary. Only the first 1,000 characters of each message's first row are returned.
     ///
     /// # Errors
     /// [`StoreError::BadRow`] or a database error.
@@ -121,7 +121,7 @@ impl Store {
         })
     }
 
-    /// Returns the rows of an agent's conversation, in order: the last compaction, the rows after it, and the earlier
+    /// Returns the rows of an agent's conversation, in order: the last summary, the rows after it, and the earlier
     /// rows that it keeps (`keep_from` and `requests_only` in its data). Dropped messages are left out. A forked agent
     /// begins with the rows of its parent up to its fork point; messages that the parent drops or summarises after the
     /// fork remain in the child's conversation.
@@ -130,7 +130,7 @@ impl Store {
     /// [`StoreError::BadRow`] or a database error.
     pub async fn conversation(&self, agent: AgentId) -> Result<Vec<MessageRow>, StoreError> {
         self.database.read(|connection| {
-            // All statements read one state of the database.
+            // All statements read the same state of the database.
             let _transaction = connection.unchecked_transaction()?;
             let parts = parts(connection, agent)?;
             let (first, whole) = first_rows(connection, &parts)?;

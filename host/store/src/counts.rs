@@ -1,4 +1,4 @@
-//! Numbers of this process for operators: `/metrics` of `serve` shows them. They begin at 0 when the store is opened.
+//! Counters of this process for operators, which `serve` shows at `/metrics`. They start at 0 when the store is opened.
 
 use std::{
     collections::BTreeMap,
@@ -7,7 +7,7 @@ use std::{
 
 use parking_lot::Mutex;
 
-/// The numbers of one process.
+/// The counters of one process at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProcessCounts {
     /// Tool calls that have ended, by outcome: `ok`, or the code of the failure.
@@ -18,7 +18,7 @@ pub struct ProcessCounts {
     pub tokens: u64,
 }
 
-/// The same numbers while they are counted.
+/// The counters that [`ProcessCounts`] is read from.
 #[derive(Default)]
 pub(crate) struct RunningCounts {
     calls: Mutex<BTreeMap<&'static str, u64>>,
@@ -31,7 +31,7 @@ impl RunningCounts {
         *self.calls.lock().entry(outcome).or_default() += 1;
     }
 
-    /// Adds what one commit has stored.
+    /// Adds the turns and tokens of one commit.
     pub(crate) fn committed(&self, turns: usize, tokens: u64) {
         self.turns.fetch_add(turns as u64, Ordering::Relaxed);
         self.tokens.fetch_add(tokens, Ordering::Relaxed);

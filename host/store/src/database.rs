@@ -106,7 +106,7 @@ impl Database {
         wait.await.map_err(|_| StoreError::WriterGone)?
     }
 
-    /// Queues `job` without waiting for its commit, only for a permit. `what` names the job in the log if it fails.
+    /// Queues `job`. Waits for a permit, but not for the commit. `what` names the job in the log if it fails.
     pub(crate) async fn write_later(
         &self,
         what: &'static str,
@@ -125,8 +125,8 @@ impl Database {
         self.queue.push_now(logged(what, job));
     }
 
-    /// Adds a journal row without waiting for its commit, only for a permit. If the future is dropped while it waits,
-    /// the row is added without one.
+    /// Adds a journal row. Waits for a permit, but not for the commit. If the future is dropped while it waits, the row
+    /// is added without a permit.
     pub(crate) async fn add_row(&self, row: NewRow) {
         let mut unqueued = UnqueuedRow { queue: &self.queue, row: Some(row) };
         self.queue.permit().await;
@@ -173,7 +173,7 @@ impl Database {
     }
 }
 
-/// Returns a write without a caller; its error is logged, with `what` as its name.
+/// Wraps a job whose result nothing waits for. An error is logged, with `what` as the name of the job.
 fn logged(what: &'static str, job: impl FnOnce(&Connection) -> Result<(), StoreError> + Send + 'static) -> Work {
     Box::new(move |batch| {
         let result = savepoint(batch, job);
@@ -185,7 +185,7 @@ fn logged(what: &'static str, job: impl FnOnce(&Connection) -> Result<(), StoreE
     })
 }
 
-/// A row that waits for room in the queue. Added without room if its future is dropped.
+/// A row that waits for a permit. If its future is dropped, it is added without one.
 struct UnqueuedRow<'a> {
     queue: &'a Queue,
     row: Option<NewRow>,
@@ -203,7 +203,8 @@ impl Drop for Database {
     fn drop(&mut self) {
         // The writer commits the queued writes and closes the database before the store is dropped.
         self.queue.close();
-        // A write must not hold the store. If the last one did, its thread cannot wait for itself, and still commits the others.
+        // A job must not own the store. If one does, this may run on the writer thread, which cannot join itself. It still commits
+        // the other writes.
         if let Some(writer) = self.writer.take().filter(|writer| writer.thread().id() != thread::current().id()) {
             let _ = writer.join();
         }
@@ -266,10 +267,10 @@ impl Writer {
     }
 }
 
-/// How long a statement waits for a write of another process.
+/// How long a statement waits for a write by another process.
 const BUSY: std::time::Duration = std::time::Duration::from_secs(10);
 
-/// Sets the options of a connection that writes, and of the file if it does not have them yet.
+/// Sets the options of the writing connection, and switches the file to WAL if necessary.
 fn set_up(connection: &Connection, path: &Path) -> Result<(), StoreError> {
     let unusable = |source| StoreError::Unusable { path: path.to_owned(), source };
     // A commit survives a crash of the process. A power failure can lose the last commits.
@@ -285,8 +286,8 @@ fn set_up(connection: &Connection, path: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Takes the OS lock under which one process at a time sets up or migrates the database at `path`. Waits while another
-/// process holds it. The lock ends with its file handle, even when the process dies.
+/// Locks the database at `path` to set it up or migrate it, which one process does at a time. Waits while another process
+/// holds the lock. The OS releases it with the file handle, even if the process dies.
 fn lock_for_set_up(path: &Path) -> Result<File, StoreError> {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
@@ -312,20 +313,20 @@ fn migrate(connection: &mut Connection, path: &Path, migrations: &[&'static str]
         }
         _ => {}
     }
-    // The transaction must be able to write from its first statement: one that began as a read could not wait for a
-    // concurrent write of a process of an earlier build.
+    // The transaction must be able to write from its first statement. If it began with a read, it could not wait for a
+    // concurrent write by a process of an earlier build.
     connection.set_transaction_behavior(TransactionBehavior::Immediate);
     steps.to_latest(connection)?;
     Ok(())
 }
 
-/// Returns whether `migrations` apply in order to an empty database.
+/// Checks that `migrations` apply in order to an empty database.
 #[cfg(test)]
 pub(crate) fn validate(migrations: &[&'static str]) -> rusqlite_migration::Result<()> {
     Migrations::new(migrations.iter().map(|sql| M::up(sql)).collect()).validate()
 }
 
-/// Returns all rows of a query, as `read` converts them.
+/// Returns all rows of a query, converted by `read`.
 pub(crate) fn rows<T, C: FromIterator<T>, E: From<rusqlite::Error>>(
     connection: &Connection,
     sql: &str,

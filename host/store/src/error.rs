@@ -4,7 +4,7 @@ use std::{io, path::PathBuf};
 
 use patchbay_core::{AgentId, Code, Digest, SessionId};
 
-/// Why a store operation failed. Writes that were acknowledged before are not affected.
+/// Why a store operation failed. Writes that were acknowledged earlier are not affected.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
@@ -22,7 +22,7 @@ pub enum StoreError {
     /// A migration of the schema failed.
     #[error("cannot upgrade the database: {0}")]
     Migration(#[from] rusqlite_migration::Error),
-    /// The copy from before an upgrade could not be made, so the database was left as it is.
+    /// The copy before an upgrade could not be made, so the database was not changed.
     #[error(
         "{path} was not upgraded: cannot create the backup {copy} ({source}). Free some space in that folder, then \
          start again"
@@ -68,7 +68,7 @@ pub enum StoreError {
     /// The agent was killed, or the session has no such agent.
     #[error("agent '{0}' is dead")]
     AgentDead(AgentId),
-    /// A call of an agent that is to be killed began an effect after the change had been worked out; work it out again.
+    /// A call of an agent to be killed began an effect after the change was prepared. Prepare the change again.
     #[error("agent '{0}' started a tool in the meantime; try again")]
     CallBegan(AgentId),
     /// The inbox of an agent is full.

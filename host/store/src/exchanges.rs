@@ -1,5 +1,5 @@
-//! Messages to an agent and the answers to them: what `/history` shows, and the message that `/retry` and `/drop`
-//! are about. Called by `session`.
+//! Messages to an agent and the answers to them: finds the messages for `/history`, and the last message for `/retry` and
+//! `/drop`. Called by `session`.
 
 use patchbay_core::{AgentId, MessageKind, SessionId};
 use rusqlite::{Connection, params};
@@ -9,7 +9,7 @@ use crate::{
     messages::{self, columns},
 };
 
-/// The last message to an agent, with the end of the model's answer so far.
+/// The last message to an agent, with the model's last answer to it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LastMessage {
     /// The rows of the message, in order: the user's text, the instructions of a skill, or both.
@@ -20,7 +20,7 @@ pub struct LastMessage {
     pub answers: u32,
 }
 
-/// A message that the user drops, and with it what its turn added to the conversation.
+/// A message that the user drops, together with the rows that its turn added to the conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DroppedMessage {
     /// The agent that the message was sent to.
@@ -31,14 +31,15 @@ pub struct DroppedMessage {
     pub last: u64,
 }
 
-/// Marks the rows of a message and of its answers as dropped: they are not sent to the model again.
+/// Marks the rows of a message and of its answers as dropped, which excludes them from later requests.
 pub(crate) fn drop_message(
     connection: &Connection,
     session: SessionId,
     message: DroppedMessage,
 ) -> Result<(), StoreError> {
     let DroppedMessage { agent, first, last } = message;
-    // Agents that exist keep a row that they inherited. A row that was dropped before keeps its mark.
+    // The mark is the ordinal of the next agent, because existing agents keep the rows that they inherited. Rows that were
+    // dropped earlier keep their mark.
     connection.execute(
         "UPDATE messages SET dropped = (SELECT max(ordinal) + 1 FROM agents WHERE session = ?1) \
          WHERE session = ?1 AND agent = ?2 AND seq >= ?3 AND dropped = 0 \
@@ -50,8 +51,8 @@ pub(crate) fn drop_message(
 
 impl Store {
     /// Returns the last message to `agent` before row number `before` (a user's text or files, or a skill's
-    /// instructions) and the last text that the agent answered to it, complete or interrupted; `None` if no such
-    /// message exists. Dropped messages are skipped.
+    /// instructions) and the last answer to it that has text, complete or interrupted; `None` if no such message
+    /// exists. Dropped messages are skipped.
     ///
     /// # Errors
     /// The database could not be read or written.
@@ -79,8 +80,8 @@ impl Store {
         })
     }
 
-    /// Returns how many messages to `agent` and answers of it, those with text, stand before row number `before`. Dropped
-    /// messages are not counted.
+    /// Returns the number of messages to `agent`, and of its answers with text, before row number `before`. Dropped messages
+    /// are not counted.
     ///
     /// # Errors
     /// The database could not be read or written.
@@ -98,7 +99,7 @@ impl Store {
         })
     }
 
-    /// Returns the last answer of `agent` after row number `after`; `None` if there is none. Dropped ones are skipped.
+    /// Returns the last answer of `agent` after row number `after`; `None` if there is none. Dropped answers are skipped.
     ///
     /// # Errors
     /// The database could not be read or written.
@@ -119,8 +120,8 @@ impl Store {
         })
     }
 
-    /// Returns the last message to `agent` that began a turn; `None` before the first one. Dropped messages are skipped, and
-    /// so are instructions of skills that wait for the next message.
+    /// Returns the last message to `agent` that began a turn; `None` before the first message. Skips dropped messages, and
+    /// skill instructions that wait for the next message.
     ///
     /// # Errors
     /// The database could not be read or written.
@@ -139,7 +140,7 @@ impl Store {
             let Some(last) = found.next()?.map(messages::read).transpose()? else { return Ok(None) };
             let before = found.next()?.map(messages::read).transpose()?;
             let seq = last.seq;
-            // Instructions and the input of one command are stored in one commit.
+            // The instructions and the input of a command are stored in one commit.
             let with = before.filter(|row| row.seq + 1 == seq && row.kind == MessageKind::Skill);
             let mut answers = connection.prepare_cached(
                 "SELECT count(*) FROM messages WHERE session = ? AND agent = ? AND seq > ? AND kind = 'assistant' \

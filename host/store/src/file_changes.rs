@@ -1,5 +1,5 @@
-//! The file changes of a session's turns and commands, with the contents from before each. `tools` writes them before each change of
-//! a file; `session` reads them for `/undo` and `/diff`.
+//! The files that a session's turns and commands changed, with the contents before each change. `tools` records a change before it
+//! happens; `session` reads the records for `/undo` and `/diff`.
 
 use patchbay_core::{AgentId, CallId, Code, Digest, SessionId, TurnCause};
 use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
@@ -12,30 +12,30 @@ use crate::{Hold, RetainedAttachments, Store, StoreError, attachments, database:
 pub struct ChangeSet {
     /// Its number in the session, from 1.
     pub number: u64,
-    /// The agent whose turn or command it is.
+    /// The agent that ran the turn or command.
     pub agent: AgentId,
     /// The first row of the turn; `None` for a command.
     pub turn: Option<u64>,
-    /// The numbers of the sets that it undid.
+    /// The numbers of the change sets that it undid.
     pub reverts: Vec<u64>,
     /// The session's last row when it began.
     pub last_row: u64,
-    /// How many of its changes of files are undone.
+    /// Whether its file changes are undone.
     pub undone: Undone,
 }
 
-/// How many of a set's changes are undone.
+/// Whether a set's changes are undone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Undone {
     /// All are in force.
     None,
-    /// Some are: the others could not be undone.
+    /// Some are in force, and the others are undone.
     Part,
     /// None is in force.
     All,
 }
 
-/// A change of one file by a set. Several writes are one change unless another change came in between.
+/// A change of one file in a set. Several writes count as one change unless something else changed the file in between.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileChangeRow {
     /// The number of the change set it belongs to.
@@ -48,7 +48,7 @@ pub struct FileChangeRow {
     pub after: Option<Digest>,
     /// The permission bits before, or `None` if the file did not exist or the system does not support them.
     pub mode: Option<u32>,
-    /// Whether the contents before are stored.
+    /// True if the contents before the change are stored, or no file existed.
     pub is_kept: bool,
     /// Whether it is undone.
     pub is_undone: bool,
@@ -61,10 +61,10 @@ pub struct NewFileChange {
     pub agent: AgentId,
     /// The outermost call that makes it.
     pub call: CallId,
-    /// Whether the call belongs to the agent's turn. Otherwise it is a command of its own.
+    /// Whether the call belongs to the agent's turn. Otherwise it runs a command.
     pub in_turn: bool,
-    /// The sets that the command undoes; empty for all commands but `/undo`. Stored with the first change, because the command may be
-    /// killed before its last one.
+    /// The change sets that the command undoes; empty for all commands but `/undo`. Stored with the first change, because the
+    /// command may be interrupted before its last change.
     pub reverts: Vec<u64>,
     /// The path below the workspace root.
     pub path: String,
@@ -72,7 +72,7 @@ pub struct NewFileChange {
     pub before: Option<Digest>,
     /// The contents after the change; `None` if it deletes the file.
     pub after: Option<Digest>,
-    /// Bytes of the contents now.
+    /// Size of the current contents, in bytes.
     pub size: u64,
     /// The permission bits of the file now.
     pub mode: Option<u32>,
@@ -83,10 +83,10 @@ pub struct NewFileChange {
 const BAD: StoreError = StoreError::BadRow("change of a file");
 
 impl Store {
-    /// Commits that a file is about to be changed. The first change of a turn or command begins a set.
+    /// Records that a file is about to be changed. The first change of a turn or command begins a set.
     ///
     /// # Errors
-    /// [`StoreError::Fenced`], [`StoreError::SessionNotFound`], or a database error. The file must not be changed then.
+    /// [`StoreError::Fenced`], [`StoreError::SessionNotFound`], or a database error. On an error, the file must not be changed.
     pub async fn begin_file_change(&self, hold: &Hold, change: NewFileChange) -> Result<(), StoreError> {
         let (hold, source) = (hold.clone(), self.source.clone());
         // Until the commit, garbage collection must not delete the contents.
@@ -112,8 +112,8 @@ impl Store {
             .await
     }
 
-    /// Commits that the last change of the file at `path` failed: it left `actual`, not `intended`. Does nothing
-    /// if another change began since.
+    /// Records that the last change of the file at `path` failed: it left `actual`, not `intended`. Does nothing
+    /// if another change has begun since.
     ///
     /// # Errors
     /// [`StoreError::Fenced`], [`StoreError::SessionNotFound`], or a database error.
@@ -167,7 +167,8 @@ impl Store {
         })
     }
 
-    /// Returns all changes of the files that the sets `numbers` changed, in the order in which they began.
+    /// Returns all changes of the files that the sets `numbers` changed, including changes by other sets, in the order in
+    /// which they began.
     ///
     /// # Errors
     /// [`StoreError::BadRow`] or a database error.
@@ -181,7 +182,7 @@ impl Store {
         })
     }
 
-    /// Returns the bytes of contents that are kept for a session.
+    /// Returns the total size of the contents that are kept for a session, in bytes.
     ///
     /// # Errors
     /// The database could not be read or written.
@@ -193,8 +194,9 @@ impl Store {
         })
     }
 
-    /// Commits that the command with the call `call` has undone the changes of the files `paths` by the sets `numbers`. What these had
-    /// undone of the files is in force again. Returns the number of the command's own set; `None` if it changed no file.
+    /// Records that the command with the call `call` has undone the changes that the sets `numbers` made to the files `paths`. If
+    /// these sets had themselves undone changes to the files, those changes are in force again. Returns the number of the command's
+    /// own set; `None` if it changed no file.
     ///
     /// # Errors
     /// [`StoreError::Fenced`], [`StoreError::SessionNotFound`], or a database error.
@@ -234,8 +236,8 @@ impl Store {
 }
 
 impl Store {
-    /// Returns the data of the outcomes of the agent's `/undo` commands since the last message that began a turn, in
-    /// order. Dropped messages do not count.
+    /// Returns the outcome data of the agent's `/undo` commands since the user's last message that began a turn, in order.
+    /// Dropped messages do not count.
     ///
     /// # Errors
     /// [`StoreError::BadRow`] or a database error.
@@ -288,8 +290,8 @@ fn begin_set(
     Ok(number)
 }
 
-/// Adds a change to its set. Returns whether it has a row of its own: it extends the file's last change if that is of the same set
-/// and left the present contents.
+/// Adds a change to its set. If the file's last change is in the same set and left the current contents, that change is extended.
+/// Otherwise adds a row and returns true.
 fn add(connection: &Connection, session: SessionId, number: i64, change: &NewFileChange) -> Result<bool, StoreError> {
     let session = session.to_string();
     let (before, after) = (change.before.map(|it| it.to_string()), change.after.map(|it| it.to_string()));
@@ -357,7 +359,7 @@ mod tests {
         (!contents.is_empty()).then(|| Digest::of(contents.as_bytes()))
     }
 
-    /// A change of a file from `before` to `after`. An empty string means that the file does not exist.
+    /// Changes a file from `before` to `after`. An empty string means that the file does not exist.
     async fn change(tree: &TestTree, call: CallId, path: &str, before: &str, after: &str) {
         reverting(tree, call, &[], path, before, after).await;
     }
@@ -469,11 +471,11 @@ mod tests {
         let first = said(TurnCause::Person).await;
         undid(2, "change_undone").await;
         undid(3, "change_kept").await;
-        // A turn that mail began carries no notice.
+        // A turn that mail began does not contain the notice about undone changes.
         said(TurnCause::Mail).await;
         undid(4, "change_undone").await;
         assert_eq!(found().await, [2, 4]);
-        // The next message repeats the notices of a dropped one.
+        // The next message repeats the notices of a dropped message.
         let drops = Some(DroppedMessage { agent: tree.root, first, last: first });
         tree.commit(SessionChange { drops, ..SessionChange::default() }).await.unwrap();
         assert_eq!(found().await, [1, 2, 4]);
@@ -497,7 +499,7 @@ mod tests {
         reverting(&tree, redo, &[2], "a", "", "1").await;
         assert_eq!(end(redo, 2).await, Some(3));
         assert_eq!(state().await, [(Undone::None, vec![]), (Undone::All, vec![1]), (Undone::None, vec![2])]);
-        // A file that had its earlier contents anyway.
+        // The file already had its earlier contents, so the command changed nothing.
         assert_eq!(end(call(), 1).await, None);
         assert_eq!(state().await[0], (Undone::All, vec![]));
     }
@@ -544,7 +546,7 @@ mod tests {
         change(&tree, call, "a", "", "2").await;
         change(&tree, call, "a", "2", "3").await;
         correct("3", "2").await;
-        // Another change began since.
+        // The last change no longer leaves "3", so this does nothing.
         correct("3", "4").await;
         change(&tree, call, "a", "2", "").await;
         correct("", "2").await;

@@ -1,8 +1,8 @@
 //! A number, in a separate file, that changes whenever any process commits a decision of the operator (grant, trust,
-//! block). [`RulesCache`](crate::rules::RulesCache) compares it. Reading it takes one system call. SQLite's own
-//! `data_version` takes as long as the query that it would save, and changes with every row of the journal.
+//! block). [`RulesCache`](crate::rules::RulesCache) is valid until the number changes. Reading it takes one system call.
+//! Reading SQLite's own `data_version` takes as long as the query that it would save, and it changes with every journal row.
 //!
-//! The number is 0 while a decision is being committed, and a new one afterwards. A process that dies during the commit
+//! The number is 0 while a decision is being committed, and a new number afterwards. A process that dies during the commit
 //! leaves 0; then nothing is cached until the next decision.
 
 use std::{

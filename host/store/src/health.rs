@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::{KvStore, Store, StoreError, database::Database, upgrade_copy};
 
-/// Limit of reported faults of one database.
+/// The most faults that are reported for one database.
 const FAULTS: usize = 5;
 
 /// The state of one database.
@@ -18,7 +18,7 @@ pub struct DatabaseHealth {
     pub bytes: u64,
     /// The damage, in SQLite's words; empty if nothing is damaged. At most five faults.
     pub damage: Vec<String>,
-    /// The copy from before the last upgrade of the schema, if there is one.
+    /// The copy made before the last schema upgrade, if there is one.
     pub upgrade_copy: Option<PathBuf>,
 }
 

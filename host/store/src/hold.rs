@@ -2,15 +2,15 @@
 //!
 //! Each time a session is taken, its epoch rises; each write carries the epoch of its [`Hold`]. A process can be
 //! suspended while another one takes the session over, for example after its lock file was removed. When it resumes, its
-//! epoch is outdated: its writes are rejected and nothing of them is kept. Called when a session is created or resumed.
+//! epoch is outdated, and its writes are rejected as a whole. Called when a session is created or resumed.
 
 use patchbay_core::SessionId;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::{Source, Store, StoreError, reservations};
 
-/// The right to write one session. It ends when the session is held again, by this process or another one; every later
-/// write with it fails with [`StoreError::Fenced`]. Cheap to clone.
+/// The right to write one session. It ends when the session is held again, by this process or another; every later
+/// write with this hold fails with [`StoreError::Fenced`]. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hold {
     session: SessionId,
@@ -28,11 +28,11 @@ impl Hold {
         self.session
     }
 
-    /// Begins a write to the session; every write under a hold begins here. It raises the session's revision and appends `rows`
-    /// rows and `tokens` tokens.
+    /// Begins a write to the session; every write under a hold begins here. It raises the session's revision, and adds `rows`
+    /// and `tokens` to its counts.
     ///
     /// # Errors
-    /// [`StoreError::Fenced`] if the session was held again since, [`StoreError::SessionNotFound`] if it
+    /// [`StoreError::Fenced`] if the session has been held again since, [`StoreError::SessionNotFound`] if it
     /// was removed, or a database error.
     pub(crate) fn begin_write(
         &self,
@@ -61,7 +61,7 @@ impl Hold {
     /// Checks that no later hold of the session exists.
     ///
     /// # Errors
-    /// [`StoreError::Fenced`] if the session was held again since, [`StoreError::SessionNotFound`] if it
+    /// [`StoreError::Fenced`] if the session has been held again since, [`StoreError::SessionNotFound`] if it
     /// was removed, or a database error.
     fn check(&self, connection: &Connection) -> Result<(), StoreError> {
         let epoch: Option<i64> = connection
@@ -81,7 +81,7 @@ pub(crate) struct SessionWrite {
     pub(crate) session: SessionId,
     /// The number of the session's last row before the write.
     pub(crate) last_row: i64,
-    /// The time of all that is written, in milliseconds since 1970.
+    /// The time of everything that is written, in milliseconds since 1970.
     pub(crate) unix_ms: i64,
 }
 
@@ -105,7 +105,7 @@ impl Store {
         let holder = self.holder.to_string();
         self.database
             .write(move |connection| {
-                // A process of an older build numbers its rows by the stored ones, and does not update `last_seq`.
+                // A process of an older build numbers its rows after the stored rows, and does not update `last_seq`.
                 let mut take = connection.prepare_cached(
                     "UPDATE sessions SET holder = ?, epoch = epoch + 1, \
                      last_seq = (SELECT coalesce(max(seq), 0) FROM messages WHERE session = sessions.id) \

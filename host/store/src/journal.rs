@@ -20,8 +20,8 @@ use crate::{
 pub struct JournalSettings {
     /// Whether inputs and outputs are kept, at most 16 KiB of each. Otherwise a row records a call without its contents.
     pub content: bool,
-    /// Number of rows to keep; the oldest are deleted, about 64 at a time. The default is months of one person's use, in
-    /// about 50 MB.
+    /// Number of rows to keep; the oldest are deleted, about 64 at a time. The default is enough for months of use by
+    /// one person, in about 50 MB.
     #[schemars(range(min = 1, max = Self::MAX_KEEP))]
     pub keep: u32,
 }
@@ -33,7 +33,7 @@ impl Default for JournalSettings {
 }
 
 impl JournalSettings {
-    /// Maximum bytes kept of one input or output. Together with [`JournalSettings::keep`] it bounds the size of the file.
+    /// The most bytes kept of one input or output. Together with [`JournalSettings::keep`] it bounds the size of the file.
     pub const CONTENT_BYTES: usize = 16 << 10;
     /// Maximum of [`JournalSettings::keep`].
     pub const MAX_KEEP: u32 = 10_000_000;
@@ -42,7 +42,7 @@ impl JournalSettings {
 /// Number of new rows after which old ones are deleted.
 const TRIM_EVERY: i64 = 64;
 
-/// Number of new rows after which unused call sites are deleted. Rarer, because finding them reads the whole journal.
+/// Number of new rows after which unused call sites are deleted. Less often, because finding them reads the whole journal.
 const TRIM_SITES_EVERY: i64 = 64 * TRIM_EVERY;
 
 /// One call of a tool, as a row of the journal.
@@ -52,7 +52,8 @@ pub struct JournalRow {
     pub at: i64,
     /// The id that identifies the call.
     pub call: CallId,
-    /// The calling tool's call; `None` for an outermost call. Its row is written when it ends, so after this one.
+    /// The calling tool's call; `None` for an outermost call. The calling tool ends later, so its row is written
+    /// after this row.
     pub parent: Option<CallId>,
     /// The session it belongs to.
     pub session: SessionId,
@@ -66,7 +67,7 @@ pub struct JournalRow {
     pub skill: String,
     /// The tool's name without its skill.
     pub tool: String,
-    /// The digest of the component; the digest of no bytes for a tool of the host.
+    /// The digest of the component; the digest of an empty string for a tool of the host.
     pub component: Digest,
     /// The digest of the call's input.
     pub input_hash: Digest,
@@ -98,7 +99,7 @@ impl JournalRow {
         self.failure.map_or("ok", Code::as_str)
     }
 
-    /// Returns the row of a call without grants, contents and failure. The numbers differ.
+    /// Returns the row of a call without grants, contents or a failure. All of its numbers are different.
     #[cfg(test)]
     pub(crate) fn for_test(session: SessionId) -> Self {
         Self {
@@ -127,20 +128,20 @@ impl JournalRow {
     }
 }
 
-/// The user's yes to a capability that a skill was not granted.
+/// The user's approval of a capability that a skill was not granted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordedApproval {
     /// The capability, as written in grants.
     pub capability: String,
-    /// How far the answer reaches: `once`, `call`, `session` or `always`. A yes for the session is
+    /// How far the answer reaches: `once`, `call`, `session` or `always`. An approval for the session is
     /// recorded with each call that used it.
     pub answer: String,
-    /// The digest of the act or the input that the user saw; `None` in rows of older versions.
+    /// The digest of the action or input that was shown to the user; `None` in rows of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown: Option<Digest>,
     /// The user: `person` or `person:ID`.
     pub by: String,
-    /// The name of the token whose client answered; `None` for the front of the process itself.
+    /// The name of the client token that the answer came with; `None` if the process's own front asked the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
 }
@@ -180,7 +181,7 @@ impl JournalFilter {
 }
 
 impl Store {
-    /// Returns the store with other journal settings, for this process.
+    /// Replaces the journal settings of this store, for this process only.
     #[must_use]
     pub fn with_journal(mut self, settings: JournalSettings) -> Self {
         self.journal = settings;
@@ -192,13 +193,13 @@ impl Store {
         self.journal
     }
 
-    /// Queues a row; waits only for room in the queue. Later writes of this store are committed with it or after it. A
+    /// Queues a row. Waits only for a permit of the queue. Later writes of this store are committed with it or after it. A
     /// row that cannot be written is logged. If the future is dropped, the row is still written, perhaps later.
     pub async fn journal(&self, call: impl Into<JournaledCall>) {
         self.database.add_row(self.new_row(call.into())).await;
     }
 
-    /// Like [`Store::journal`], without waiting for room, for calls that are dropped.
+    /// Like [`Store::journal`], without waiting for a permit, for calls with a dropped future.
     pub fn journal_at_once(&self, call: impl Into<JournaledCall>) {
         self.database.add_row_now(self.new_row(call.into()));
     }
@@ -427,8 +428,8 @@ impl<'c> Inserts<'c> {
         if inserted > 0 { self.trim(self.connection.last_insert_rowid(), settings.keep) } else { Ok(()) }
     }
 
-    /// Deletes old rows after the insert of row `id`. Trimming depends on the row number, because many processes make
-    /// only one call each and must trim, too. Unsettled calls are kept.
+    /// Deletes old rows after the insert of row `id`. The row number decides when to trim, not a count in memory, because many
+    /// processes make only one call. Unsettled calls are kept.
     fn trim(&mut self, id: i64, keep: u32) -> rusqlite::Result<()> {
         if id % TRIM_EVERY != 0 {
             return Ok(());
@@ -471,7 +472,7 @@ impl<'c> Inserts<'c> {
     }
 }
 
-/// Returns the stored form of approvals; `None` for none.
+/// Returns the stored form of approvals; `None` if there are none.
 fn approvals_as_json(approvals: &[RecordedApproval]) -> Option<String> {
     (!approvals.is_empty()).then(|| serde_json::json!(approvals).to_string())
 }

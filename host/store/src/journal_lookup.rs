@@ -5,7 +5,8 @@ use rusqlite::params;
 use crate::{JournalEntry, JournalFilter, Store, StoreError};
 
 impl Store {
-    /// Returns the rows of the journal whose number is `id`, or whose call's id starts with `id`: at most two.
+    /// Returns the journal row with the number `id`. If none exists, returns the rows of calls with an id that begins with
+    /// `id`, at most two.
     ///
     /// # Errors
     /// [`StoreError::BadRow`] or a database error.

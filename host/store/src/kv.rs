@@ -52,12 +52,12 @@ pub enum KvOwner {
     Session(Hold),
     /// One workspace, by its canonical path.
     Workspace(String),
-    /// The data belongs to one person.
+    /// One user, in all sessions and workspaces.
     User(PrincipalId),
 }
 
 impl KvScope {
-    /// The columns of the table `scopes` that name it.
+    /// Returns the values that identify the scope in the table `scopes`.
     fn columns(&self) -> [Cow<'_, str>; 5] {
         let (scope, place) = match &self.owner {
             KvOwner::Session(hold) => ("session", hold.session().to_string().into()),
@@ -86,7 +86,7 @@ impl From<rusqlite::Error> for KvStoreError {
 }
 
 impl KvStore {
-    /// Opens `kv.db` in the folder `data`, or creates it. `sessions` is the store whose sessions have state in it.
+    /// Opens `kv.db` in the folder `data`, or creates it. `sessions` is the store with the sessions that own state.
     ///
     /// # Errors
     /// The same as for [`Store::open`].
@@ -103,7 +103,7 @@ impl KvStore {
     /// Runs `job` on the writer thread, unless `scope` belongs to a session that another process has taken over.
     ///
     /// The two databases cannot share a transaction. Another process may take the session over between the check and
-    /// the commit of `job`; such a write counts as made before the take-over. The check runs while this process has the
+    /// the commit of `job`; such a write counts as made before the takeover. The check runs while this process has the
     /// write lock of `kv.db`, which forces the other process to write after the commit.
     async fn write<T: Send + 'static>(
         &self,
@@ -141,7 +141,7 @@ impl KvStore {
     /// Writes `value` if the entry is at version `expect` (0: no entry; `None`: any version). Returns the new version.
     ///
     /// # Errors
-    /// [`KvStoreError`]; nothing is changed then.
+    /// [`KvStoreError`]. On an error, nothing is changed.
     pub async fn put(
         &self,
         scope: KvScope,
@@ -174,7 +174,7 @@ impl KvStore {
         .await
     }
 
-    /// Returns keys with `prefix` that follow `after`, sorted by bytes, at most `limit` and at most 1,000.
+    /// Returns the keys that begin with `prefix` and sort after `after`, in byte order: at most `limit`, and at most 1,000.
     ///
     /// # Errors
     /// The database could not be read or written.
@@ -285,7 +285,7 @@ fn put(
     if added > 0 && (bytes + added).cast_unsigned() > SCOPE_BYTES {
         return Err(KvError::Quota { what: "bytes", limit: SCOPE_BYTES }.into());
     }
-    // One counter for each scope: a version that a writer has read never names other bytes later.
+    // A scope has one counter, so a version never refers to other bytes later, even if the entry is deleted and written again.
     let version = last + 1;
     connection
         .prepare_cached("INSERT OR REPLACE INTO entries (scope, key, value, version) VALUES (?, ?, ?, ?)")?

@@ -1,16 +1,16 @@
 //! The data that outlives the process: sessions, messages, snapshots, components, grants, trust, blocks and the
 //! journal; and, in a separate file, the key-value store of plugins. Used by `session`, `agent`, `tools` and
-//! `provider`. No other crate names SQLite.
+//! `provider`. No other crate uses SQLite.
 //!
 //! Each database has one writer thread, which commits queued writes in batches. A write is committed when its future
-//! resolves; from then on it survives a crash of the process. Rows of the journal do not wake the writer: they are
-//! committed with the next write, or a few milliseconds later. Reads use their own connections. All functions are async
-//! to allow a networked store to replace SQLite.
+//! resolves; from then on it survives a crash of the process. Rows of the journal do not cause an immediate
+//! commit: they are committed with the next write, or a few milliseconds later. Reads use their own connections. Most
+//! functions are async, which would let a networked store replace SQLite.
 //!
-//! Writes to a session need a [`Hold`]. Taking a session ends the previous hold, even if another process has it; later
-//! writes with the old hold are rejected.
+//! Writes to a session need a [`Hold`]. A new hold ends the previous hold, even if another process has it; later writes with
+//! the old hold are rejected.
 //!
-//! - [`Store`] is `patchbay.db` and the folders of components, attachments and skills' files.
+//! - [`Store`] is `patchbay.db` and the folders of components, attachments and skill files.
 //! - [`KvStore`] is `kv.db`.
 
 mod agents;
@@ -116,7 +116,7 @@ use generation::Generation;
 use rules::RulesCache;
 use uuid::Uuid;
 
-/// `patchbay.db` and the folders of components, attachments and skills' files beside it. Cheap to clone.
+/// `patchbay.db` and, next to it, the folders of components, attachments and skill files. Cheap to clone.
 #[derive(Clone)]
 pub struct Store {
     database: Arc<Database>,
@@ -203,12 +203,12 @@ impl Store {
         })
     }
 
-    /// Returns the clock and the random ids of this store and of its host.
+    /// Returns the source of times and random ids of this store and of its host.
     pub fn source(&self) -> &Source {
         &self.source
     }
 
-    /// Returns what this process has counted since it opened the store.
+    /// Returns the counters of this process since it opened the store.
     pub fn counts(&self) -> ProcessCounts {
         self.counts.now()
     }

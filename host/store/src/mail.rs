@@ -6,7 +6,7 @@ use rusqlite::{Connection, Row, params};
 
 use crate::{Store, StoreError, agents, database::rows, hold::SessionWrite};
 
-/// A mail that should be sent.
+/// A mail to send to an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewMail {
     /// The agent that sent the mail.
@@ -15,20 +15,20 @@ pub struct NewMail {
     pub to: AgentId,
     /// The body of the mail, as text.
     pub body: String,
-    /// Number of messages with which the recipient's inbox is full; `None` for no limit.
+    /// The most messages in the recipient's inbox; `None` for no limit.
     pub limit: Option<u32>,
-    /// Whether the recipient is to be notified of it. If not, it counts as notified.
+    /// Whether the recipient is notified of it. If not, it counts as covered by a notification.
     pub wakes: bool,
 }
 
-/// A mail, as the store has it.
+/// A mail in an inbox, as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MailRow {
-    /// Its number in the inbox, from 1. The number of a deleted mail is not used again.
+    /// Its number in the inbox, from 1. The number of a deleted mail is not reused.
     pub number: u64,
     /// The agent that sent the mail.
     pub from: AgentId,
-    /// When it was sent, in milliseconds since 1970. Later mail of an inbox has a later time.
+    /// When it was sent, in milliseconds since 1970. Later mail in the same inbox has a later time.
     pub sent_at: i64,
     /// Whether the recipient has read it.
     pub read: bool,
@@ -36,18 +36,18 @@ pub struct MailRow {
     pub body: String,
 }
 
-/// Numbers of mail in an inbox.
+/// The numbers of messages in an inbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MailCounts {
     /// Number of all messages in the inbox.
     pub all: u64,
     /// Number of unread messages in the inbox.
     pub unread: u64,
-    /// Unread mail that no notification has counted.
+    /// Number of unread messages that no notification has counted.
     pub uncounted: u64,
 }
 
-/// Stores mail in its order. `kills` are the agents that the same change kills.
+/// Stores mail in the given order. `kills` are the agents that the same change kills.
 pub(crate) fn send(
     connection: &Connection,
     write: &SessionWrite,
@@ -112,7 +112,7 @@ pub(crate) fn mark_counted(connection: &Connection, recipient: AgentId) -> Resul
     Ok(())
 }
 
-/// Returns the number that a user or a model typed, as a value of SQLite; no mail has the largest one.
+/// Converts a mail number, which may come from a user or a model, for SQLite. No mail has the largest integer.
 fn bounded(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
@@ -157,7 +157,7 @@ impl Store {
         })
     }
 
-    /// Returns unread mail of an agent that no notification has counted: the first `most`, in the order of their numbers.
+    /// Returns unread mail of an agent that no notification has counted, at most `most` messages, sorted by number.
     ///
     /// # Errors
     /// [`StoreError::BadRow`] or a database error.
@@ -187,8 +187,8 @@ impl Store {
         })
     }
 
-    /// Returns the agents of a session that have unread mail, dead ones too, in the order of their creation, with
-    /// the number of their unread mail.
+    /// Returns the agents of a session that have unread mail, including dead agents, in the order of their creation, with
+    /// the number of unread messages.
     ///
     /// # Errors
     /// [`StoreError::BadRow`] or a database error.

@@ -36,7 +36,7 @@ pub struct MessageRow {
     pub data: Option<serde_json::Value>,
 }
 
-/// Appends rows after row number `last`. Returns them with their numbers.
+/// Appends rows after row number `write.last_row`. Returns them with their numbers.
 pub(crate) fn append(
     connection: &Connection,
     write: &SessionWrite,
@@ -133,7 +133,7 @@ impl Store {
     }
 }
 
-/// Most bytes of a row's text that are read: the longest answer that `[exchange]` allows. Earlier builds could store
+/// The most bytes of a row's text that are read: the longest answer that `[exchange]` allows. Earlier builds could store
 /// gigabytes of skill instructions. Longer texts are replaced by a note, and SQLite does not load them: `octet_length`
 /// only needs the head of the row.
 pub(crate) const MAX_CONTENT: usize = 64 << 20;
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
     use crate::testing::TestTree;
 
-    /// Earlier builds stored instructions of skills of a gigabyte.
+    /// Earlier builds could store a gigabyte of skill instructions.
     #[tokio::test]
     async fn oversized_text_is_not_read() {
         let tree = TestTree::new().await;

@@ -1,8 +1,8 @@
-//! Changes of installed packages, and the effect on the grants of their skills.
+//! Changes to installed packages, and their effect on the grants of the packages' skills.
 //!
 //! `packages.lock` is a file, and grants are rows, so the two cannot change in one step. The crate `plugin` writes the change here
 //! first, then replaces the lock, then settles the change, which moves the grants. After a crash between these steps, the lock
-//! tells whether the change happened.
+//! shows whether the change happened.
 
 use patchbay_core::{Digest, PackageName};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Store, StoreError};
 
-/// A change of an installed package.
+/// A change to an installed package.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackageChange {
-    /// The user of the operating system.
+    /// The operating system user that made the change.
     pub who: String,
     /// `add`, `update`, `remove`, `sync` or `rename`.
     pub action: String,
@@ -23,7 +23,7 @@ pub struct PackageChange {
     pub before: Option<Digest>,
     /// The digest in the lock after the change; `None` if the package is no longer there.
     pub after: Option<Digest>,
-    /// What becomes of each grant of the package's skills.
+    /// How each grant of the package's skills changes.
     pub grants: Vec<MovedGrant>,
 }
 
@@ -34,7 +34,7 @@ pub struct MovedGrant {
     pub skill: String,
     /// The granted capability.
     pub capability: String,
-    /// The only workspace in which it holds; empty for every workspace.
+    /// The only workspace where it is valid; empty if it is valid in every workspace.
     pub place: String,
     /// The digest of the skill's files that it was granted for.
     pub from: String,
@@ -56,7 +56,7 @@ pub struct PackageChangeRow {
 const COLUMNS: &str = "id, at, who, action, package, before, after, grants";
 
 impl Store {
-    /// Writes a change that is about to happen. Returns its number.
+    /// Stores a change that is about to happen. Returns its number.
     ///
     /// # Errors
     /// The database could not be read or written.
@@ -77,7 +77,7 @@ impl Store {
             .await
     }
 
-    /// Settles the change `id`, once. If it `happened`, its grants move or end; otherwise the change is forgotten.
+    /// Settles the change `id`, once. If it `happened`, its grants move or end; otherwise the change is deleted.
     ///
     /// # Errors
     /// The database could not be read or written.
@@ -102,7 +102,7 @@ impl Store {
             .await
     }
 
-    /// Returns the changes of packages, oldest first: those that are settled, or those that were interrupted.
+    /// Returns the package changes that are settled or, if `settled` is false, were interrupted. The oldest come first.
     ///
     /// # Errors
     /// The database could not be read or written.
@@ -136,7 +136,7 @@ fn row_of(row: &Row<'_>) -> Result<PackageChangeRow, StoreError> {
     Ok(PackageChangeRow { id: row.get(0)?, at: row.get(1)?, change })
 }
 
-/// Moves or deletes one grant. A grant that changed in the meantime stays as it is.
+/// Moves or deletes one grant. A grant that changed in the meantime is left alone.
 fn move_grant(connection: &Connection, package: &str, grant: &MovedGrant) -> Result<(), StoreError> {
     const THIS: &str =
         "root = 'package' AND workspace = ?1 AND skill = ?2 AND capability = ?3 AND place = ?4 AND skill_digest = ?5";

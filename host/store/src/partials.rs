@@ -11,9 +11,9 @@ use crate::{Hold, NewMessage, Store, StoreError, agents, messages};
 pub struct PartialPiece {
     /// The agent whose model answers.
     pub agent: AgentId,
-    /// The piece's number in the answer, from 0. Piece 0 of a new answer deletes all pieces of an earlier one.
+    /// The piece's number in the answer, from 0. Piece 0 of a new answer deletes all pieces of an earlier answer.
     pub ordinal: u32,
-    /// The piece, as JSON. The store does not read it; see [`Store::recover`].
+    /// The piece, as JSON. The store does not parse it; see [`Store::recover`].
     pub piece: String,
 }
 
@@ -24,8 +24,8 @@ impl PartialPiece {
     }
 }
 
-/// Joins the pieces of one answer, which are in their order, into the text and the data of its message;
-/// `None` if they cannot be read.
+/// Joins the pieces of one answer, given in order, into the text and the data of its message; `None` if they cannot
+/// be read.
 pub type JoinPieces = fn(&[String]) -> Option<(String, serde_json::Value)>;
 
 /// Deletes the pieces of an answer that is complete.
@@ -62,7 +62,7 @@ impl Store {
     /// killed the agent has stored its answer.
     ///
     /// # Errors
-    /// [`StoreError::Fenced`], [`StoreError::SessionNotFound`], or a database error. Nothing is stored then.
+    /// [`StoreError::Fenced`], [`StoreError::SessionNotFound`], or a database error. On an error, nothing is stored.
     pub async fn checkpoint(&self, hold: &Hold, pieces: Vec<PartialPiece>) -> Result<(), StoreError> {
         let (hold, source) = (hold.clone(), self.source.clone());
         self.database
@@ -95,7 +95,7 @@ impl Store {
         self.database.read(|connection| answers(connection, &answering(connection, session)?, join))
     }
 
-    /// Like [`Store::partial_answers`], for `agents` alone; reads nothing of other agents.
+    /// Like [`Store::partial_answers`], for `agents` only, without reading the pieces of other agents.
     ///
     /// # Errors
     /// The same as [`Store::partial_answers`].

@@ -1,8 +1,8 @@
 //! The queue of a database's writer thread, used by [`Database`](crate::database::Database).
 //!
-//! A *job* has a caller that waits for its commit. A *row* of the journal has none: it does not wake the writer, and is
-//! committed with the next job, or after [`LINGER`] if there is none. Rows are written before every job that was queued
-//! after them. Until it has a commit to make, the writer makes the recordings of the queued rows.
+//! A *job* is committed as soon as the writer is free. A *row* of the journal can wait: it is committed with the next
+//! job, or after [`LINGER`] if no job comes. Rows are written before every job that was queued after them. Until a commit
+//! is due, the writer makes the recordings of the queued rows.
 
 use std::{
     collections::VecDeque,
@@ -15,12 +15,12 @@ use tokio::sync::Semaphore;
 
 use crate::{journal::NewRow, recordings::QueuedRecording};
 
-/// Number of permits: how many jobs and rows can be queued, apart from those whose callers cannot wait.
+/// Number of permits: how many jobs and rows can be queued, not counting those added by callers that cannot wait.
 const CAPACITY: usize = 1024;
 /// The most jobs in one commit.
 const BATCH_JOBS: usize = 64;
-/// How long rows wait for a job whose commit they can share. Bounds how late other processes see a row. The row of a
-/// call is never later than the call's result, which is a job.
+/// How long rows wait to share the commit of a job. Limits how late other processes see a row. The row of a call is
+/// never later than the call's result, which is a job.
 const LINGER: Duration = Duration::from_millis(5);
 /// This many queued rows are committed without waiting for a job. Otherwise rows alone could use up all permits.
 const MANY_ROWS: usize = CAPACITY / 2;
@@ -51,7 +51,7 @@ pub(crate) struct Queue {
     state: Mutex<QueueState>,
     /// Signals the writer thread to wake up.
     wake: Condvar,
-    /// Permits are forgotten by the callers that take them, and added again when the batch is taken from the queue.
+    /// Callers forget the permits that they acquire. The permits are added again when the batch leaves the queue.
     permits: Semaphore,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct Queue {
 struct QueueState {
     jobs: VecDeque<Job>,
     rows: Vec<NewRow>,
-    /// Number of the first rows whose recordings are made, or are being made by the writer.
+    /// How many of `rows`, counted from the first, have a recording that the writer has made or is making.
     made: usize,
     /// How many of `rows` hold no permit.
     unpermitted: usize,
@@ -73,7 +73,7 @@ impl Queue {
         Self { state: Mutex::default(), wake: Condvar::new(), permits: Semaphore::new(CAPACITY) }
     }
 
-    /// Takes the permit for one more job or row. Waits while the queue is full.
+    /// Acquires the permit for one more job or row. Waits while the queue is full.
     pub(crate) async fn permit(&self) {
         // An error is impossible: the semaphore is never closed.
         if let Ok(permit) = self.permits.acquire().await {
@@ -135,7 +135,7 @@ impl Queue {
         drop(state);
         let jobs = batch.jobs.iter().filter(|job| job.has_permit).count();
         self.permits.add_permits(batch.rows.len() - unpermitted + jobs);
-        // Before the transaction, which keeps other processes from writing.
+        // Not within the transaction, which keeps other processes from writing.
         for row in &mut batch.rows {
             if let Some(pending) = row.recording.take_pending() {
                 row.recording = QueuedRecording::Made(pending.make());
@@ -165,7 +165,8 @@ impl Queue {
     }
 }
 
-/// Makes the next recording, without the lock. Only the writer calls it, and only the writer removes rows.
+/// Makes the next recording while the lock is released. The row stays in place, because only the writer calls this, and only
+/// the writer removes rows.
 fn make_recording(waiting: &mut MutexGuard<'_, QueueState>) {
     let number = waiting.made;
     waiting.made += 1;

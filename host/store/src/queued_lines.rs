@@ -13,7 +13,7 @@ pub struct QueueRow {
     pub line: LineId,
     /// The agent that the line belongs to.
     pub agent: AgentId,
-    /// The line's place among the waiting lines of its session; unique.
+    /// The line's position among the waiting lines of its session; unique.
     pub position: i64,
     /// The line as it was typed.
     pub text: String,
@@ -21,7 +21,7 @@ pub struct QueueRow {
     pub attachments: Vec<Attachment>,
 }
 
-/// Deletes a waiting line, because its turn begins or because it was taken back.
+/// Deletes a waiting line, because its turn begins or the user took it back.
 pub(crate) fn remove(connection: &Connection, session: SessionId, line: LineId) -> Result<(), StoreError> {
     connection
         .prepare_cached("DELETE FROM queued_lines WHERE session = ? AND line = ?")?
@@ -29,9 +29,9 @@ pub(crate) fn remove(connection: &Connection, session: SessionId, line: LineId) 
     Ok(())
 }
 
-/// Returns attachments as the store keeps them; `None` without attachments.
+/// Encodes attachments for the database; `None` without attachments.
 fn to_json(attachments: &[Attachment]) -> Option<String> {
-    // The value contains only what JSON can represent.
+    // This cannot fail, because JSON can represent all values of attachments.
     if attachments.is_empty() { None } else { serde_json::to_string(attachments).ok() }
 }
 

@@ -5,17 +5,17 @@ use rusqlite::{OptionalExtension as _, params};
 
 use crate::{Store, StoreError, database::rows};
 
-/// How much is recorded of a session.
+/// The number and size of the recordings of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordedSize {
     /// Number of recorded calls.
     pub calls: u64,
-    /// Bytes of their recordings. Contents that several calls share count for each.
+    /// Size of the recordings, in bytes. Contents that several calls share count once for each call.
     pub bytes: u64,
 }
 
 impl Store {
-    /// Returns how much is recorded of a session.
+    /// Returns the number and size of the recordings of a session.
     ///
     /// # Errors
     /// The database could not be read or written.
@@ -57,7 +57,7 @@ impl Store {
         })
     }
 
-    /// Returns a content that a recording names; `None` if it does not exist.
+    /// Returns the content that recordings name by this digest; `None` if it does not exist.
     ///
     /// # Errors
     /// The database could not be read or written.

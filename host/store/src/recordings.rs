@@ -1,5 +1,5 @@
-//! Recordings of calls, each stored with its row of the journal if the operator turned recording on. `tools` makes them, and the
-//! store does not interpret them; `recorded` reads them.
+//! Recordings of calls, each stored with its journal row if the operator has turned recording on. `tools` creates them, `recorded`
+//! reads them, and the store does not interpret them.
 //!
 //! A recording is made on the writer thread, mostly while its row waits for a commit ([`crate::queue`]), because the call's
 //! result must not wait for it.
@@ -22,26 +22,26 @@ pub struct NewRecording {
 }
 
 impl NewRecording {
-    /// Returns the bytes that count for the limits.
+    /// Returns the size that counts towards the limits, in bytes.
     pub fn bytes(&self) -> usize {
         self.contents.iter().map(|(_, content)| content.len()).sum::<usize>().saturating_add(self.recording.len())
     }
 }
 
-/// A recording that the store's writer thread makes before it writes the row. It must be cheap, because all writes of the
+/// A recording that the store's writer thread makes before it writes the row. Making it must be cheap, because all writes of the
 /// process wait for that thread.
 pub struct PendingRecording(Box<dyn FnOnce() -> Option<NewRecording> + Send>);
 
 impl PendingRecording {
-    /// Returns a recording that `make` returns, unless nothing is to be stored. If `make` panics, that is logged and the row has no
-    /// recording. `make` must not hold the store.
+    /// Creates a recording that `make` will make; if `make` returns `None`, nothing is stored. If `make` panics, the panic is
+    /// logged and the row has no recording. `make` must not own the store.
     pub fn new(make: impl FnOnce() -> Option<NewRecording> + Send + 'static) -> Self {
         Self(Box::new(make))
     }
 
     /// Makes the recording; `None` if there is none.
     pub fn make(self) -> Option<NewRecording> {
-        // `make` is dropped with all that it captured, so nothing half-changed is seen after a panic.
+        // `make` is dropped with everything that it captured, so no half-changed state is visible after a panic.
         let made = panic::catch_unwind(AssertUnwindSafe(self.0));
         made.unwrap_or_else(|_| {
             tracing::error!("the recording of a call is lost: making it panicked");
@@ -68,7 +68,7 @@ impl QueuedRecording {
         recording.map_or(Self::Made(None), Self::Pending)
     }
 
-    /// Returns the recording if it is still to be made, and leaves none.
+    /// Takes the recording out if it has not been made yet.
     pub(crate) fn take_pending(&mut self) -> Option<PendingRecording> {
         match std::mem::replace(self, Self::Made(None)) {
             Self::Pending(pending) => Some(pending),
@@ -88,7 +88,7 @@ impl QueuedRecording {
     }
 }
 
-/// Writes the recording of the call whose row of the journal is `row`.
+/// Stores the recording of the call with the journal row `row`.
 pub(crate) fn insert(
     connection: &Connection,
     row: i64,

@@ -1,11 +1,11 @@
-//! Ends the reservations of requests: each becomes a part of the spending. Called by `spending` and `hold`.
+//! Ends reservations of money for requests, which turns them into spending. Called by `spending` and `hold`.
 
 use patchbay_core::{Money, SessionId};
 use rusqlite::{Connection, params};
 
 use crate::StoreError;
 
-/// Ends a reservation with its actual cost, or with all that was reserved. Does nothing if it was ended before.
+/// Ends a reservation with its actual cost; with `None`, the whole amount counts as spent. Does nothing if it has already ended.
 pub(crate) fn end(connection: &Connection, id: i64, cost: Option<Money>) -> Result<(), StoreError> {
     connection
         .prepare_cached(
@@ -19,7 +19,7 @@ pub(crate) fn end(connection: &Connection, id: i64, cost: Option<Money>) -> Resu
     Ok(())
 }
 
-/// Ends the reservations of a session whose process has died or lost it.
+/// Ends the reservations of a session after its process has died or lost the session.
 pub(crate) fn end_abandoned(connection: &Connection, session: SessionId) -> Result<(), StoreError> {
     let mut query = connection.prepare_cached("SELECT id FROM reservations WHERE session = ?")?;
     let abandoned = query.query_map([session.to_string()], |row| row.get(0))?.collect::<Result<Vec<i64>, _>>()?;

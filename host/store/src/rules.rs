@@ -1,5 +1,5 @@
-//! The rules for calls at this moment: blocks, grants, and the workspaces where skills may write. Read before every call
-//! by `tools` and `provider`. The database is read again only if a decision was committed since.
+//! The current rules for calls: blocks, grants, and the workspaces where skills may write. Read before every call by
+//! `tools` and `provider`. The database is read again only if a decision has been committed since the last read.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -27,11 +27,11 @@ pub struct GrantRule {
     pub capability: String,
     /// The digest of the skill's files or of the tool; empty for a bundled skill.
     pub skill_digest: String,
-    /// The only workspace in which it holds; empty for every workspace.
+    /// The only workspace where it is valid; empty if it is valid in every workspace.
     pub place: String,
 }
 
-/// The rules of the last generation that was read.
+/// The rules that were read last, with their generation.
 #[derive(Debug, Default)]
 pub(crate) struct RulesCache(Mutex<Option<(u64, Arc<Rules>)>>);
 
@@ -52,7 +52,7 @@ impl Rules {
         digests.into_iter().find(|digest| self.blocked.contains(digest))
     }
 
-    /// Returns the grants of one identity that hold in the workspace `place`, in order.
+    /// Returns the grants of one identity that are valid in the workspace `place`, in order.
     pub fn grants_of<'a>(
         &'a self,
         root: &str,
@@ -74,18 +74,18 @@ impl Rules {
 }
 
 impl Store {
-    /// Returns whether a component is blocked at this moment, by any process.
+    /// Returns whether a component is currently blocked, even if another process blocked it.
     ///
     /// # Errors
-    /// A database error. The component must not run then.
+    /// A database error. On an error, the component must not run.
     pub async fn is_blocked(&self, component: &Digest) -> Result<bool, StoreError> {
         Ok(self.rules().await?.first_blocked([*component]).is_some())
     }
 
-    /// Returns the current rules, including decisions of other processes. Takes one system call if no decision is new.
+    /// Returns the current rules, including decisions of other processes. Without a new decision, this takes one system call.
     ///
     /// # Errors
-    /// A database error. Nothing may run or be allowed then.
+    /// A database error. On an error, nothing may run or be allowed.
     pub async fn rules(&self) -> Result<Arc<Rules>, StoreError> {
         // The generation is read before the rules. If a decision is committed in between, the rules are only read once
         // more than necessary.
@@ -93,7 +93,7 @@ impl Store {
         if let Some(rules) = generation.and_then(|generation| self.rules.get(generation)) {
             return Ok(rules);
         }
-        // Boxed: a read is rare, and must not enlarge the future of every call.
+        // Boxed, because a read is rare and should not enlarge the future of every call.
         let rules = Arc::new(Box::pin(self.read_rules()).await?);
         if let Some(generation) = generation {
             self.rules.keep(generation, &rules);
@@ -165,7 +165,7 @@ mod tests {
         let store = Store::open(folder.path()).unwrap();
         let component = patchbay_core::Digest::of(b"component");
         assert!(!store.is_blocked(&component).await.unwrap());
-        // As left by a process that was killed after its commit and before it wrote the new number.
+        // A process was killed after its commit and before it wrote the new number.
         store.generation.begin().unwrap();
         let connection = rusqlite::Connection::open(folder.path().join("patchbay.db")).unwrap();
         let sql = "INSERT INTO blocks (component, created_at) VALUES (?, 0)";

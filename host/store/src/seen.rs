@@ -15,12 +15,12 @@ pub struct SeenFile {
     pub stat: String,
     /// The digest of the file's bytes.
     pub digest: Digest,
-    /// The parsed SKILL.md, or the one embedded in a component, as JSON.
+    /// The parsed SKILL.md, from a file or embedded in a component, as JSON.
     pub skill_md: Option<String>,
 }
 
 impl Store {
-    /// Returns the files of the root `folder` as `program` last read them, unsorted.
+    /// Returns the files of the root `folder` as they were last read by the executable that `program` identifies, unsorted.
     ///
     /// # Errors
     /// The database could not be read or written.
@@ -31,7 +31,7 @@ impl Store {
             let mut rows = query.query(params![folder, program])?;
             let mut files = Vec::new();
             while let Some(row) = rows.next()? {
-                // An unreadable digest equals the digest of no file.
+                // Without a readable digest, the file counts as not seen and is read again.
                 if let Ok(digest) = row.get_ref(2)?.as_str().unwrap_or_default().parse() {
                     files.push(SeenFile { file: row.get(0)?, stat: row.get(1)?, digest, skill_md: row.get(3)? });
                 }
@@ -40,8 +40,8 @@ impl Store {
         })
     }
 
-    /// Stores files that `program` read below the root `folder`, and deletes the records of the files in `gone`. Not
-    /// waited for: a file without a record is read again.
+    /// Stores files that `program` read below the root `folder`, and deletes the records of the files in `gone`.
+    /// Does not wait for the commit, because a file without a record is just read again.
     pub async fn remember_seen(&self, folder: String, program: String, read: Vec<SeenFile>, gone: Vec<String>) {
         let job = move |connection: &Connection| {
             connection

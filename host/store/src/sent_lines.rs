@@ -1,5 +1,5 @@
-//! Lines that clients sent with a key, which makes a line run once however often it is sent. Kept for a day, also over restarts, and
-//! longer while the line waits or its turn runs.
+//! Lines that clients sent with a key, which makes a line run only once however often it is sent. Keys are kept for a day, even
+//! across restarts, and longer while the line waits or its turn runs.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::{
 
 /// How long a key is kept, in seconds.
 const KEPT_S: i64 = 24 * 3_600;
-/// Deletes the old keys of lines that are not open: waiting lines, and those that began or joined a turn that runs.
+/// Deletes old keys, unless their line is open: it still waits, or it began or joined a turn that is still running.
 const EXPIRE: &str = "DELETE FROM sent_lines WHERE created_at <= ? AND coalesce(line, '') NOT IN ( \
      SELECT line FROM queued_lines UNION \
      SELECT json_extract(messages.data, '$.line') FROM turns INDEXED BY turns_open \
@@ -23,20 +23,20 @@ const EXPIRE: &str = "DELETE FROM sent_lines WHERE created_at <= ? AND coalesce(
      AND (messages.seq = turns.began OR json_extract(messages.data, '$.joined') = turns.began) \
      AND json_extract(messages.data, '$.line') IS NOT NULL)";
 
-/// What is known of a key.
+/// The result of looking up a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SentLine {
     /// Nothing was sent with it. The caller submits the line.
     New,
     /// It was sent with the same request, as this line. The process may have ended before the line ran.
     Sent(LineId),
-    /// It was sent with another request, or to an earlier build that did not store which line it became.
+    /// It was sent with another request, or an earlier build received it without storing the id of its line.
     Other,
 }
 
 impl Store {
-    /// Looks up the key of a line, and keeps it with the id `line` if it is new. `request` is the digest of everything that makes
-    /// the line.
+    /// Looks up the key of a line, and keeps it with the id `line` if it is new. `request` is the digest of everything that
+    /// defines the line.
     ///
     /// # Errors
     /// [`StoreError::BadRow`] or a database error.
@@ -71,7 +71,7 @@ impl Store {
             .await
     }
 
-    /// Returns the keys that are kept, by the lines that were sent with them.
+    /// Returns the stored keys, by the id of the line that was sent with each.
     ///
     /// # Errors
     /// [`StoreError::BadRow`] or a database error.
@@ -91,7 +91,7 @@ impl Store {
     /// [`StoreError::BadRow`] or a database error.
     pub async fn rows_of_line(&self, session: SessionId, line: LineId) -> Result<Vec<MessageRow>, StoreError> {
         self.database.read(|connection| {
-            // The results of tools can be large; their data is not read.
+            // Tool results can be large, so their data is not read.
             let sql = format!(
                 "SELECT {} FROM messages WHERE session = ? AND kind IN ('user', 'skill', 'capture', 'command') \
                  AND json_extract(data, '$.line') = ? ORDER BY seq",

@@ -1,6 +1,6 @@
 //! The MCP servers of packages that the operator has allowed. `plugin allow` and `plugin deny` write them; sessions read them for
-//! each turn and each call. Commands that change packages remove those for servers that are gone. The stored answers about a
-//! server's tools end with its allowance.
+//! each turn and each call. Commands that change packages remove allowances for servers that are gone. Removing an allowance
+//! also deletes the stored answers about the server's tools.
 
 use patchbay_core::{Digest, Name, PackageName};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
@@ -10,17 +10,17 @@ use crate::{Store, StoreError};
 /// The operator's permission for one MCP server of a package.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerAllowance {
-    /// The name in the names of its tools, unique among all allowances.
+    /// The server's name in the names of its tools; unique among all allowances.
     pub name: Name,
-    /// The package that has the server.
+    /// The package that contains the server.
     pub package: PackageName,
     /// The server's name in the package.
     pub server: String,
-    /// The digest of the entry that was allowed. A server with another entry is off.
+    /// The digest of the server's entry in the package when it was allowed. If the entry has changed, the server is off.
     pub digest: Digest,
-    /// The variables of the environment that the server gets.
+    /// The names of the environment variables that the server receives.
     pub env: Vec<String>,
-    /// The credential of `config.toml` that its requests carry.
+    /// The credential in `config.toml` that is added to its requests.
     pub credential: Option<Name>,
 }
 
@@ -44,8 +44,8 @@ impl Store {
         })
     }
 
-    /// Stores an allowance in place of an earlier one for the same server. Stored answers are kept only if the earlier one has the same
-    /// name and entry. If another server has the name, nothing changes and that server's allowance is returned.
+    /// Stores an allowance, and replaces an earlier allowance for the same server. Stored answers are kept only if the earlier
+    /// allowance has the same name and entry. If another server has the name, nothing changes and its allowance is returned.
     ///
     /// # Errors
     /// The database could not be read or written.
@@ -68,7 +68,7 @@ impl Store {
                     before.map_or(Ok(()), |(before, _)| forget_answers(connection, &before))?;
                 }
                 let (env, credential) = (env.join(" "), credential.as_ref().map(Name::as_str));
-                // It replaces the row of the name, and the row of the server.
+                // This replaces a row with the same name, and a row of the same server.
                 connection.execute(
                     &format!(
                         "INSERT OR REPLACE INTO server_allowances ({COLUMNS}, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)"
@@ -106,10 +106,10 @@ fn allowed(
     connection.query_row(query, params![package.as_str(), server], |row| Ok((row.get(0)?, row.get(1)?))).optional()
 }
 
-/// Deletes the stored answers about the tools of the server `name`. Answers about a server whose name merely begins the same can
-/// end, too: a long tool name is cut, so its server cannot be told for certain.
+/// Deletes the stored answers about the tools of the server `name`. Unfortunately, this can also delete answers about a server with
+/// a similar long name: long tool names are cut, which can leave only a part of the server's name.
 fn forget_answers(connection: &Connection, name: &str) -> Result<(), rusqlite::Error> {
-    // The first characters of a cut name, before its hash.
+    // The length of a cut name without its hash.
     const KEPT: usize = Name::MAX_LEN - 8;
     let prefix: String = format!("mcp__{name}__").chars().take(KEPT).collect();
     let delete = "DELETE FROM grants WHERE root = 'mcp' AND substr(skill, 1, length(?1)) = ?1";
@@ -156,7 +156,7 @@ mod tests {
             place: "/w".to_owned(),
             skill_digest: Digest::of(b"declaration").to_string(),
         };
-        // The last one is cut, and ends in a hash.
+        // A long tool name is cut, and ends in a hash.
         let cut = format!("{}01234567", &format!("mcp__{long}__search")[..Name::MAX_LEN - 8]);
         let others = [answer("client", "mcp__docs__read"), answer("mcp", "mcp__docs2__read")];
         let ended = [answer("mcp", "mcp__docs__read"), answer("mcp", "mcp__docs__write")];
@@ -167,7 +167,7 @@ mod tests {
         };
         let are_kept = async || store.grants().await.unwrap().len() > others.len();
         let deny = async || store.deny_server("tools".parse().unwrap(), "docs".to_owned()).await.unwrap();
-        // Answers that are left over from before an allowance do not hold for it.
+        // Answers from before an allowance do not apply to it.
         answered(&ended).await;
         store.allow_server(allowance("docs", b"1")).await.unwrap();
         assert_eq!(store.grants().await.unwrap(), others);
@@ -204,7 +204,7 @@ mod tests {
         let taken = allowance("docs", "other", "docs");
         assert_eq!(store.allow_server(taken).await.unwrap(), Some(docs.clone()));
         assert_eq!(store.server_allowances().await.unwrap(), [docs.clone(), mail.clone()]);
-        // The same server under another name has one row.
+        // Allowing the same server under another name replaces its row.
         let renamed = ServerAllowance { env: Vec::new(), credential: None, ..allowance("wiki", "tools", "My docs") };
         assert_eq!(store.allow_server(renamed.clone()).await.unwrap(), None);
         assert_eq!(store.server_allowances().await.unwrap(), [mail.clone(), renamed.clone()]);

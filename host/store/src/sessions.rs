@@ -1,5 +1,5 @@
-//! Sessions: creating, listing and removing them; and garbage collection of unused objects. Called by
-//! `session`, and by `patchbay sessions`.
+//! Creates, lists and removes sessions, and collects the garbage that they leave. Called by `session`, and by
+//! `patchbay sessions`.
 
 use std::collections::HashSet;
 
@@ -28,9 +28,9 @@ pub struct SessionRow {
     pub persona: String,
     /// The digest of its current snapshot.
     pub snapshot: Digest,
-    /// Number of the snapshot in this session: each reload adds one.
+    /// The snapshot's number in this session; each reload adds one.
     pub snapshot_version: u64,
-    /// The person who owns the session.
+    /// The user who owns the session.
     pub owner: PrincipalId,
 }
 
@@ -56,7 +56,7 @@ pub struct UnusedSession {
     pub used_at: i64,
 }
 
-/// Characters of a short id; see [`SessionId::short`].
+/// The length of a short id; see [`SessionId::short`].
 const SHORT: usize = 8;
 
 /// The objects that [`Store::collect`] deleted.
@@ -68,11 +68,11 @@ pub struct Collected {
     pub components: usize,
     /// Number of attachments removed.
     pub attachments: usize,
-    /// Number of skills whose files were stored.
+    /// Number of skills whose stored files were removed.
     pub skill_files: usize,
     /// Size of these components, attachments and files in bytes.
     pub bytes: u64,
-    /// Components whose compiled form is unused. The store has deleted its records; the caller deletes the files.
+    /// Components with an unused artefact. The store has deleted its records of them; the caller deletes the files.
     pub artefacts: Vec<Digest>,
 }
 
@@ -173,7 +173,7 @@ impl Store {
         })
     }
 
-    /// Returns the shortest beginning of a session's id, of 8 characters or more, that no other session has.
+    /// Returns the shortest prefix of a session's id that no other session has, but at least 8 characters.
     ///
     /// # Errors
     /// The database could not be read or written.
@@ -188,7 +188,7 @@ impl Store {
         })
     }
 
-    /// Removes a session, its rows, and the contents in its rows of the journal; the rows themselves stay. Data shared
+    /// Removes a session, its rows, and the contents in its journal rows; the journal rows themselves stay. Data shared
     /// with other sessions stays until [`Store::collect`].
     ///
     /// # Errors
@@ -205,7 +205,7 @@ impl Store {
     }
 
     /// Returns at most `limit` sessions that were last used before `before`, the least recently used first, starting after
-    /// `after`: the last one of the previous page.
+    /// `after`, the last session of the previous page.
     ///
     /// # Errors
     /// [`StoreError::BadRow`] or a database error.
@@ -243,11 +243,11 @@ impl Store {
             .await
     }
 
-    /// Deletes snapshots that no session uses, components and files of skills that no snapshot uses, attachments that no session
-    /// has, and the records of files of skills.
+    /// Deletes snapshots and attachments that no session uses, components and skill files that no snapshot uses, and the records
+    /// of unused artefacts and of all skill files that were read.
     ///
     /// # Errors
-    /// A database error, or an I/O error in the folders of components, attachments and skills' files.
+    /// A database error, or an I/O error in the folders of components, attachments and skill files.
     pub async fn collect(&self) -> Result<Collected, StoreError> {
         let _locks = (self.components.lock(true)?, self.attachments.lock(true)?);
         let (snapshots, needed, skills, attached, artefacts) = self
@@ -282,7 +282,7 @@ impl Store {
     }
 }
 
-/// Returns the shortest prefix of `id`, of 8 characters or more, that no other id of `ids` has. All are ASCII.
+/// Returns the shortest prefix of `id` that no other id in `ids` has, but at least 8 characters. All ids are ASCII.
 fn unique_prefix<'a>(id: &'a str, ids: &[String]) -> &'a str {
     let shared = |other: &String| id.bytes().zip(other.bytes()).take_while(|(one, two)| one == two).count();
     let longest = ids.iter().filter(|other| *other != id).map(shared).max();

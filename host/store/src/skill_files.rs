@@ -1,8 +1,8 @@
 //! The contents of skill files: one pack for each skill, by the skill's digest. `session` stores the packs of a
-//! snapshot, `tools` reads them. The crate `skill` defines the format of a pack and checks its contents.
+//! snapshot, and `tools` reads them. The crate `skill` defines the format of a pack and checks its contents.
 //!
 //! Packs are not synced to disk: for a thousand skills that would take ten seconds. A pack that a power failure damaged is
-//! found by its digests, deleted, and stored again by the next reload. A crash of the process damages none.
+//! detected by its digests, deleted, and stored again by the next reload. A crash of the process cannot damage a pack.
 
 use patchbay_core::Digest;
 
@@ -18,7 +18,7 @@ impl RetainedComponents {
     /// Stores the files of the skill with this digest.
     ///
     /// # Errors
-    /// An I/O error in the folder of skills' files.
+    /// An I/O error in the folder of skill files.
     pub fn add_skill_files(&self, skill: &Digest, pack: &[u8]) -> Result<(), StoreError> {
         self.skill_files.put_unsynced(skill, pack)
     }
@@ -28,7 +28,7 @@ impl Store {
     /// Returns the pack of the skill with this digest, unchecked; `None` if the store does not have it. Blocks.
     ///
     /// # Errors
-    /// An I/O error in the folder of skills' files.
+    /// An I/O error in the folder of skill files.
     pub fn skill_pack(&self, skill: &Digest) -> Result<Option<Vec<u8>>, StoreError> {
         self.skill_files.read(skill)
     }
@@ -49,7 +49,7 @@ mod tests {
         testing::{TestTree, new_store},
     };
 
-    /// Returns a snapshot of one skill whose pack is stored.
+    /// Stores the pack of a skill, and returns a snapshot with this skill.
     fn snapshot(store: &Store, skill: &str) -> NewSnapshot {
         let digest = Digest::of(skill.as_bytes());
         let retained = store.retain_components().unwrap();

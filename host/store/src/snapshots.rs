@@ -11,7 +11,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::{RetainedComponents, Store, StoreError, texts};
 
-/// A snapshot that should be stored.
+/// A snapshot that is to be stored.
 #[derive(Clone, Debug)]
 pub struct NewSnapshot {
     /// The digest of the snapshot.
@@ -22,7 +22,7 @@ pub struct NewSnapshot {
     pub components: RetainedComponents,
     /// The digests of the instructions of its skills.
     pub instructions: BTreeSet<Digest>,
-    /// Instructions that may not be stored yet, by digest.
+    /// Instructions by digest, at least those that are not stored yet.
     pub texts: BTreeMap<Digest, Arc<str>>,
     /// Its skills by digest, each with the list of its files if it can be granted a capability.
     pub skills: BTreeMap<Digest, Option<Arc<str>>>,

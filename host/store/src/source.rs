@@ -28,7 +28,7 @@ impl Source {
         Self(Arc::new(Inputs { now: Box::new(now), uuid: Box::new(uuid) }))
     }
 
-    /// Returns the time since 1970; zero before it.
+    /// Returns the time since 1970; zero if the clock is set before 1970.
     pub fn since_1970(&self) -> Duration {
         (self.0.now)().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
     }
@@ -48,7 +48,7 @@ impl Source {
         (self.0.uuid)()
     }
 
-    /// Returns the id of a line, or of a client's request, that arrives now.
+    /// Returns a new id for a line or a client's request that arrives now.
     pub fn line_id(&self) -> patchbay_core::LineId {
         patchbay_core::LineId::new(self.unix_ms().cast_unsigned(), self.uuid())
     }

@@ -1,6 +1,6 @@
 //! The cost of requests to models, and how much may still be spent: `[budget]` of `config.toml`. The most that a
-//! request can cost is reserved in the transaction that begins it, and settled when it has ended. A request that never
-//! settles, because the process died, keeps its reservation: a crash can only count too much. Called by `agent`.
+//! request can cost is reserved in the transaction that begins it, and settled when it has ended. If the process dies first,
+//! the whole reservation counts, so a crash can only make the total too high. Called by `agent`.
 
 use patchbay_core::{AgentId, Money, SessionId};
 use rusqlite::{Connection, Row, params};
@@ -33,19 +33,19 @@ impl BudgetSettings {
 pub struct NewRequest {
     /// The agent that sends it.
     pub agent: AgentId,
-    /// The tool whose inference it is, or the kind of request.
+    /// The tool that requests the inference, or the kind of request.
     pub tool: String,
     /// The provider's name.
     pub provider: String,
     /// The model's id.
     pub model: String,
-    /// Whether the price is known. Otherwise the offers are nothing.
+    /// Whether the price is known. Otherwise all offers are zero.
     pub is_priced: bool,
-    /// The most that it can cost, for each of the sizes that its answer may have, the largest first.
+    /// The most that it can cost with each possible limit on the size of its answer, the largest first.
     pub offers: Vec<Money>,
 }
 
-/// The money of one request. Settle it when the request has ended.
+/// The money reserved for one request. Settle it when the request has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReservedMoney {
     id: i64,
@@ -53,7 +53,7 @@ pub struct ReservedMoney {
     pub offer: usize,
 }
 
-/// The money of a session or a day.
+/// The money spent and reserved in a session or on a day.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SpentMoney {
     /// The cost of requests that have ended.
@@ -62,12 +62,12 @@ pub struct SpentMoney {
     pub reserved: Money,
 }
 
-/// The money of a session and of the present day.
+/// The money spent and reserved in a session and on the current day.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spending {
-    /// Of the session.
+    /// The amounts of the session.
     pub session: SpentMoney,
-    /// Of all sessions of the day.
+    /// The amounts of all sessions on this day.
     pub today: SpentMoney,
     /// The day, in days since 1970 in UTC.
     pub day: i64,
@@ -91,7 +91,7 @@ pub struct OverBudget {
     pub most: Money,
     /// The amount that the smallest offer needs.
     pub needed: Money,
-    /// The money so far.
+    /// The amounts before this request.
     pub so_far: Spending,
 }
 
@@ -100,23 +100,23 @@ pub struct OverBudget {
 pub struct SpendingRow {
     /// The day, in days since 1970 in UTC.
     pub day: i64,
-    /// The session. It may be removed.
+    /// The session, which may have been removed.
     pub session: String,
     /// The agent's UUID.
     pub agent: String,
-    /// The tool whose inference it was, or the kind of request.
+    /// The tool that requested the inference, or the kind of request.
     pub tool: String,
     /// The provider's name.
     pub provider: String,
     /// The model's id.
     pub model: String,
-    /// Number of requests, even of those under way.
+    /// Number of requests, including those under way.
     pub requests: u64,
-    /// The requests among them whose price is unknown.
+    /// Number of these requests with an unknown price.
     pub unpriced: u64,
     /// The cost, and the reserved amount.
     pub money: SpentMoney,
-    /// The part of the cost that was reserved for requests whose usage never became known.
+    /// The part of the cost that is assumed: the reserved amounts of requests whose usage never became known.
     pub assumed: Money,
 }
 
@@ -128,14 +128,14 @@ impl SpentMoney {
 }
 
 impl Spending {
-    /// Returns how much is left of the smaller rest; `None` without a ceiling.
+    /// Returns how much may still be spent under both ceilings; `None` without a ceiling.
     pub fn left(&self, budget: &BudgetSettings) -> Option<Money> {
         let left = |ceiling: Option<Money>, used: SpentMoney| ceiling.map(|ceiling| ceiling.minus(used.total()));
         [left(budget.session, self.session), left(budget.day, self.today)].into_iter().flatten().min()
     }
 
     /// Returns the index of the offer to reserve: the largest that takes at most half of the remaining budget, because
-    /// others must be able to spend, too. If none is that small, the smallest one.
+    /// other requests must be able to spend, too. If no offer is that small, the smallest offer is chosen.
     fn choose(&self, budget: &BudgetSettings, offers: &[Money]) -> Result<usize, OverBudget> {
         let (Some(left), Some(smallest)) = (self.left(budget), offers.last()) else { return Ok(0) };
         if let Some(offer) = offers.iter().position(|offer| *offer <= left.half()) {
@@ -161,7 +161,7 @@ pub fn utc_date(day: i64) -> String {
     jiff::Timestamp::from_second(seconds).unwrap_or_default().strftime("%Y-%m-%d").to_string()
 }
 
-/// Returns the day of a date such as `2026-11-27`, in days since 1970 in UTC; `None` if it is none.
+/// Returns the day of a date such as `2026-11-27`, in days since 1970 in UTC; `None` if it is invalid.
 pub fn day_of(date: &str) -> Option<i64> {
     let day = date.parse::<jiff::civil::Date>().ok().filter(|_| date.len() == 10)?;
     let midnight = day.to_zoned(jiff::tz::TimeZone::UTC).ok()?;
@@ -189,10 +189,10 @@ fn money(row: &Row<'_>, column: usize) -> rusqlite::Result<Money> {
 }
 
 impl Store {
-    /// Reserves the most that a request can cost. The request may be sent if this succeeds; its day is the present one.
+    /// Reserves the most that a request can cost. The request may be sent if this succeeds. It counts for the current day.
     ///
     /// # Errors
-    /// [`StoreError::Fenced`], [`StoreError::SessionNotFound`], or a database error. The inner error says that too little is left.
+    /// [`StoreError::Fenced`], [`StoreError::SessionNotFound`], or a database error. The inner error means that too little is left.
     pub async fn reserve(
         &self,
         hold: &Hold,
@@ -222,14 +222,14 @@ impl Store {
             .await
     }
 
-    /// Ends a reservation with the actual cost, or with all that was reserved if that is not known. Queues the write; a write that
-    /// is lost leaves the reservation, which counts.
+    /// Ends a reservation with the actual cost; without a known cost, the whole amount counts as spent. Queues the write. If the
+    /// write is lost, the reservation stays and counts.
     pub fn settle_spending(&self, reservation: ReservedMoney, cost: Option<Money>) {
         self.database
             .write_now("the cost of a request", move |connection| reservations::end(connection, reservation.id, cost));
     }
 
-    /// Returns the money of a session and of the present day.
+    /// Returns the money spent and reserved in a session and on the current day.
     ///
     /// # Errors
     /// A database error.
@@ -238,8 +238,8 @@ impl Store {
         self.database.read(|connection| sums(connection, session, day))
     }
 
-    /// Returns the cost of all requests by day, session, agent, tool and model, in that order: of one session, or
-    /// of one day, or of both together.
+    /// Returns the cost of requests by day, session, agent, tool, provider and model, sorted in that order. `session` and
+    /// `day` select requests; `None` selects all.
     ///
     /// # Errors
     /// A database error.

@@ -40,7 +40,7 @@ pub(crate) fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().build().unwrap()
 }
 
-/// Undoes the migrations behind 22, for tests that need the database of an older build.
+/// Undoes the migrations after 22, for tests that need the database of an older build.
 pub(crate) const TO_22: &str = "\
     ALTER TABLE grants RENAME TO placed; \
     CREATE TABLE grants (root TEXT NOT NULL, workspace TEXT NOT NULL, skill TEXT NOT NULL, capability TEXT NOT NULL, \
@@ -67,7 +67,7 @@ pub(crate) const TO_22: &str = "\
     DROP TABLE sent_lines; \
     DROP TABLE recorded_content_uses; DROP TABLE recorded_contents; DROP TABLE recorded_calls";
 
-/// A session in a store of its own.
+/// A session in its own store.
 pub(crate) struct TestTree {
     pub(crate) home: tempfile::TempDir,
     pub(crate) store: Store,
@@ -127,7 +127,7 @@ impl TestTree {
         rows.into_iter().map(|row| row.content).collect()
     }
 
-    /// Returns the steps by which SQLite runs a statement.
+    /// Returns the steps of SQLite's query plan for a statement.
     pub(crate) fn plan(&self, sql: &str) -> Vec<String> {
         let database = self.database();
         let mut query = database.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
@@ -135,7 +135,7 @@ impl TestTree {
         steps.unwrap().collect::<Result<_, _>>().unwrap()
     }
 
-    /// Opens a connection of its own to the database.
+    /// Opens a separate connection to the database.
     pub(crate) fn database(&self) -> rusqlite::Connection {
         rusqlite::Connection::open(self.home.path().join("patchbay.db")).unwrap()
     }
@@ -151,7 +151,7 @@ pub(crate) fn message(agent: AgentId, kind: MessageKind, content: &str) -> NewMe
     NewMessage { agent, kind, content: content.to_owned(), data: None }
 }
 
-/// Returns a mail without a limit.
+/// Returns a mail without an inbox limit.
 pub(crate) fn letter(from: AgentId, to: AgentId, body: &str) -> NewMail {
     NewMail { from, to, body: body.to_owned(), limit: None, wakes: true }
 }

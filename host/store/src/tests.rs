@@ -40,7 +40,7 @@ async fn grants_to_write_of_older_databases_include_deleting() {
     }
     drop(store);
     let database = rusqlite::Connection::open(home.path().join("patchbay.db")).unwrap();
-    // As before migration 18: what later ones made is not there.
+    // Undo all later migrations to get the database as it was before migration 18.
     let undo = "DROP TABLE agent_windows; ALTER TABLE catalogue_models DROP COLUMN generation; \
                 ALTER TABLE catalogue_models DROP COLUMN state; ALTER TABLE catalogues DROP COLUMN complete_for; \
                 ALTER TABLE catalogues DROP COLUMN left_out; DROP TABLE model_usage; DROP TABLE early_results; \
@@ -95,7 +95,7 @@ fn concurrent_opens_migrate_once() {
         drop(crate::database::Database::open(&path, &crate::MIGRATIONS[..version], None).unwrap());
         let old = rusqlite::Connection::open(&path).unwrap();
         old.execute("INSERT INTO trust (workspace, created_at) VALUES ('/kept', 1)", []).unwrap();
-        // A process of the older build writes at the same time.
+        // A process of the older build still has the database open.
         open_at_once(home.path());
         let found: i64 = old.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
         assert_eq!(usize::try_from(found), Ok(crate::MIGRATIONS.len()));
@@ -354,7 +354,7 @@ async fn unused_sessions_are_paged_and_checked_again_when_removed() {
         ids.push(row.id);
         store.create_session(row, snapshot).await.unwrap();
     }
-    // Two have the same time; the last one was used later.
+    // Two sessions have the same time. The last session was not used before 90.
     let times = [10, 20, 20, 30, 90];
     let database = rusqlite::Connection::open(home.path().join("patchbay.db")).unwrap();
     for (id, used_at) in ids.iter().zip(times) {

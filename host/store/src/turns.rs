@@ -1,4 +1,4 @@
-//! Turns of agents as rows. They make a waiting or running turn known after a crash. Written through
+//! Turns of agents, stored as rows to know about waiting and running turns after a crash. Written through
 //! [`Store::commit`](crate::Store::commit); read by `session` when it resumes.
 
 use patchbay_core::{AgentId, Code, SessionId, TurnCause, TurnState};
@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::{MessageRow, Store, StoreError, database::rows};
 
-/// A turn, as the store has it.
+/// A stored turn of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TurnRow {
     /// The number of its first row. It identifies the turn in its session.
@@ -28,8 +28,8 @@ pub struct NewTurn {
     pub cause: TurnCause,
     /// The current state of the turn.
     pub state: TurnState,
-    /// `None` for a turn that begins with the first row of the agent in this change. Otherwise the first row of an earlier
-    /// turn, which runs again: its stored row is replaced.
+    /// The first row of an earlier turn that runs again; its stored state is replaced. `None` for a new turn, which begins
+    /// with the agent's first row in this change.
     pub began: Option<u64>,
 }
 
@@ -42,7 +42,7 @@ pub struct EndedTurn {
     pub began: u64,
     /// The state that the turn ends in.
     pub state: TurnState,
-    /// How it ended; `None` if it ended by itself.
+    /// How it ended; `None` if it ended normally.
     pub code: Option<Code>,
 }
 

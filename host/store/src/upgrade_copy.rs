@@ -1,5 +1,5 @@
-//! The copy of a database that is made before its schema changes, as the way back to the older program. `database` makes it,
-//! `health` reports it. `backup` copies databases in the same way.
+//! The copy of a database that is made before a schema upgrade, and allows going back to the older program. `database` makes
+//! it, and `health` reports it. `backup` copies databases in the same way.
 
 use std::{
     fs::{self, File},
@@ -11,7 +11,7 @@ use rusqlite::Connection;
 
 use crate::StoreError;
 
-/// Copies the database at `path`, whose schema is `schema`, to `NAME.schema-N`, and deletes the copy of the upgrade before it. A
+/// Copies the database at `path`, with schema version `schema`, to `NAME.schema-N`, and deletes the copy of an earlier upgrade. A
 /// process that dies meanwhile leaves the earlier copy, and an unfinished file that the next call replaces. The caller holds the
 /// lock for migrations.
 pub(crate) fn make(connection: &Connection, path: &Path, schema: usize) -> Result<PathBuf, StoreError> {
@@ -30,10 +30,10 @@ pub(crate) fn make(connection: &Connection, path: &Path, schema: usize) -> Resul
     Ok(copy)
 }
 
-/// Copies the database of `connection`, in its current state, to the new file `path`, and waits until it is on disk. Others may write
-/// the database meanwhile.
+/// Copies the database of `connection`, in its current state, to the new file `path`, and waits until it is on disk. Other
+/// processes may write to the database meanwhile.
 pub(crate) fn write(connection: &Connection, path: &Path) -> std::io::Result<()> {
-    // SQLite accepts an empty file, and would make one that others may read.
+    // SQLite accepts an empty file. A file that it creates itself could be read by other users.
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(File::options().write(true).create_new(true), 0o600).open(path)?;
     if let Err(error) = connection.execute("VACUUM INTO ?", [path.to_string_lossy()]) {
@@ -41,7 +41,7 @@ pub(crate) fn write(connection: &Connection, path: &Path) -> std::io::Result<()>
         let _ = fs::remove_file(path);
         return Err(std::io::Error::other(error));
     }
-    // SQLite leaves it to the system when the copy reaches the disk.
+    // SQLite does not sync the copy to disk.
     File::open(path).and_then(|file| file.sync_all())
 }
 
@@ -106,7 +106,7 @@ mod tests {
         assert!(matches!(open_older(&path), Err(StoreError::Newer { .. })));
         assert!(!home.path().join("patchbay.db.copy").exists());
 
-        // As docs/upgrading.md describes it.
+        // Go back as docs/upgrading.md describes.
         fs::rename(&path, home.path().join("newer.db")).unwrap();
         fs::copy(&copy, &path).unwrap();
         drop(open_older(&path).unwrap());

@@ -1,24 +1,24 @@
-//! Work that is left for the first start with the home of an older build, because a migration cannot do it: a migration knows
-//! neither `config.toml` nor the adapters. `provider` does it through [`Store::pin_models`].
+//! Upgrade steps that a migration cannot do, because they need `config.toml` and the adapters. `provider` runs them through
+//! [`Store::pin_models`] at the first start with the home of an older build.
 
 use rusqlite::{Connection, params};
 
 use crate::{AgentModel, Store, StoreError, database::rows};
 
-/// The row that [`Store::pin_models`] deletes.
+/// The row that marks the step as pending. [`Store::pin_models`] deletes it.
 const LLAMA_PREFIX: &str = "llama_prefix";
 
-/// The models that stay with their provider when the prefix of their names gets another owner.
+/// The models to keep at their provider after another provider became the owner of their name prefix.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PinnedModels {
-    /// The model for agents without a choice; `None` to leave them as they are.
+    /// The model for agents that have not chosen one; `None` to leave these agents unchanged.
     pub default: Option<AgentModel>,
     /// Overrides to replace, each with its replacement, as JSON.
     pub overrides: Vec<(String, String)>,
 }
 
 impl Store {
-    /// Whether [`Store::pin_models`] was not called yet in a home that an older build has used.
+    /// Returns whether an older build has used this home and [`Store::pin_models`] has not been called since.
     ///
     /// # Errors
     /// The database could not be read or written.

@@ -1,5 +1,5 @@
-//! The tokens that a session's models have used, as shown by `/usage`. Answers and summaries have their usage in their
-//! rows; a separate table counts other requests.
+//! The tokens that a session's models have used, as shown by `/usage`. The rows of answers and summaries contain their
+//! usage; a separate table counts other requests.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ impl ModelUsage {
     }
 }
 
-/// Adds tokens of requests without a row.
+/// Adds tokens of requests that have no row.
 pub(crate) fn add(connection: &Connection, session: SessionId, usage: Vec<ModelUsage>) -> Result<(), StoreError> {
     // A sum over the largest integer would be a floating-point number, which the columns reject.
     let sums = COLUMNS.map(|of| format!("{of} = min({of} + excluded.{of}, 9223372036854775807)")).join(", ");
@@ -77,7 +77,7 @@ impl Store {
                  GROUP BY provider, model ORDER BY provider, model",
             );
             rows(connection, &sql, params![session.to_string()], |row| {
-                // Sums are floating-point numbers because an integer sum can overflow. Negative ones become 0.
+                // Sums are floating-point numbers because an integer sum can overflow. Negative sums become 0.
                 let sum = |column| row.get::<_, f64>(column).map(|sum| sum as u64);
                 Ok(ModelUsage {
                     provider: row.get(0)?,

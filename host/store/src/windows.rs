@@ -1,5 +1,5 @@
-//! The context window of each model at the first request of an agent's conversation to it. `agent` reads it before each
-//! request: the tools a model is shown should not change when the provider's list of models does.
+//! The context window that each model had when an agent's conversation first used it. `agent` reads it before each request,
+//! because the tools that a model is offered should not change when the provider's list of models does.
 
 use patchbay_core::AgentId;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -40,7 +40,7 @@ pub(crate) fn inherit(connection: &Connection, from: AgentId, new: AgentId) -> R
 }
 
 impl Store {
-    /// Returns the window in tokens that a model had at the first request of `agent` to it; `None` before that.
+    /// Returns the context window that a model had when `agent` first used it, in tokens; `None` if it was never used.
     ///
     /// # Errors
     /// The database could not be read or written.

@@ -11,9 +11,9 @@ use crate::{
     turns,
 };
 
-/// Characters of a task that are read.
+/// The most characters of a task that are read.
 const TASK: u32 = 1_000;
-/// Rows of a turn, the newest first, in which its last call is looked for. An answer may have many calls, each with its result.
+/// How many of the newest rows of a turn are searched for its last call. An answer may have many calls, each with a result.
 const ROWS: u32 = 200;
 
 /// The current work of one agent.
@@ -22,7 +22,7 @@ pub struct AgentWork {
     /// The last message to the agent: a user's text or a skill. At most its first 1,000 characters are read. Mail that
     /// woke the agent does not count as a task. `None` before the first message.
     pub task: Option<MessageRow>,
-    /// The tool that the last turn called last, or calls now; `None` if it called none.
+    /// The tool that the last turn is calling or has called last; `None` if it called none.
     pub last_tool: Option<String>,
     /// Seconds since the running turn began, or else since the last row of the conversation was written; `None` without rows.
     pub age_s: Option<u64>,
@@ -36,7 +36,7 @@ impl Store {
     pub async fn agent_work(&self, session: SessionId, agent: AgentId) -> Result<AgentWork, StoreError> {
         let now = self.source.unix_s();
         self.database.read(|connection| {
-            // All statements read one state of the database.
+            // All statements read the same state of the database.
             let _transaction = connection.unchecked_transaction()?;
             let task = task(connection, session, agent)?;
             let open = turns::open_turn(connection, session, agent)?;
@@ -76,8 +76,8 @@ fn last_written_at(connection: &Connection, session: SessionId, agent: AgentId) 
     Ok(query.query_row(params![agent.to_string(), session.to_string()], |row| row.get(0)).optional()?)
 }
 
-/// Returns the tool of the first call of the last answer with calls that has no result, otherwise of its last call.
-/// Rows before number `began` do not count.
+/// Finds the last answer with calls, and returns the tool of its first call without a result. If all calls have results,
+/// returns the tool of the last call. Rows before number `began` do not count.
 fn last_tool(
     connection: &Connection,
     session: SessionId,
@@ -158,7 +158,7 @@ mod tests {
         assert_eq!(work().await.last_tool.as_deref(), Some("files__read"));
         tree.add_row(result(tree.root, "2")).await;
         tree.add_row(answer(tree.root, &[])).await;
-        // The command does not make an idle agent younger.
+        // The command does not reset the age of an idle agent.
         tree.add(tree.root, MessageKind::Command, "/agents").await;
         let ended = EndedTurn { agent: tree.root, began, state: TurnState::Done, code: None };
         tree.commit(SessionChange { ends_turns: vec![ended], ..SessionChange::default() }).await.unwrap();

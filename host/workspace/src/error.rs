@@ -1,4 +1,4 @@
-//! The error of every operation of the crate, with messages for the plugin and the model that called it.
+//! The error of every operation of the crate. Its messages are for the plugin that called it and for the model.
 
 use std::io;
 
@@ -120,7 +120,7 @@ pub enum FileError {
         /// The path of the file in the workspace.
         path: String,
     },
-    /// A file of the host is a link to a file that may not be used instead.
+    /// A file that the host reads is a link to a target that is not allowed.
     #[error(
         "'{path}' is a link to '{target}', which plugins may write or which is hidden; a link may lead to AGENTS.md, CLAUDE.md or a file below .patchbay"
     )]
@@ -154,7 +154,7 @@ pub enum FileError {
         /// The requested number of bytes.
         max: u32,
     },
-    /// A file of the host that is too long.
+    /// A file that the host reads is too long.
     #[error("'{path}' is over {max} bytes; shorten it")]
     TooLong {
         /// The path of the file in the workspace.
@@ -194,7 +194,7 @@ pub enum FileError {
         /// The directory, relative to the root.
         path: String,
     },
-    /// A search whose time ended before its first result.
+    /// A search that ran out of time before its first result.
     #[error("the search ran out of time before anything was searched; use a narrower glob")]
     OutOfTime,
     /// Too many bytes of `.gitignore` rules.

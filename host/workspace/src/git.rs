@@ -1,8 +1,8 @@
-//! Reads the checked-out branch or commit of a git repository, without the program git.
+//! Reads the checked-out branch or commit of a git repository without running git.
 //!
 //! `session` tells models about it. The repository is untrusted: every file is bounded, links are followed only inside the folder
-//! that git keeps its data in, and nothing but the names of branches and commits is returned. A repository that cannot be read is
-//! one without a branch and a commit.
+//! that git keeps its data in, and only a branch name and a commit are returned. A repository that cannot be read counts as one
+//! without a branch and a commit.
 
 use std::{
     fs, io,
@@ -19,7 +19,7 @@ use patchbay_core::text;
 
 /// Size limit of HEAD, of a branch's file, and of a `.git` file, in bytes.
 const SMALL_BYTES: u64 = 4 << 10;
-/// Size limit of the file of packed branches in bytes: some 50,000 of them.
+/// Size limit of `packed-refs` in bytes, enough for some 50,000 branches.
 const PACKED_BYTES: u64 = 4 << 20;
 /// Length limit of a branch name in bytes.
 const BRANCH_BYTES: usize = 200;
@@ -29,14 +29,14 @@ const COMMIT_DIGITS: [usize; 2] = [40, 64];
 /// The branch or commit that is checked out in a repository.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GitHead {
-    /// The branch; `None` without one, and if it cannot be read.
+    /// The branch; `None` if none is checked out or it cannot be read.
     pub branch: Option<String>,
-    /// The commit in hexadecimal digits; `None` before the first one, and if it cannot be read.
+    /// The commit in hexadecimal digits; `None` before the first commit, and if it cannot be read.
     pub commit: Option<String>,
 }
 
-/// Returns whether `folder` is the top of a git repository that belongs to the owner of `workspace`. Others may place a repository
-/// above a workspace: anybody can in `/tmp`.
+/// Returns whether `folder` is the top of a git repository that belongs to the owner of `workspace`. Other users may place a
+/// repository above a workspace; in `/tmp`, every user can.
 pub fn is_repository(folder: &Path, workspace: &Path) -> bool {
     let Ok(found) = fs::symlink_metadata(folder.join(".git")) else { return false };
     (found.is_dir() || found.is_file()) && fs::metadata(workspace).is_ok_and(|workspace| same_owner(&found, &workspace))
@@ -75,9 +75,9 @@ fn read_head(folder: &Path) -> Option<GitHead> {
 
 /// The folders that git keeps its data in.
 struct GitFolder {
-    /// The folder of the working tree, with HEAD.
+    /// The folder for the working tree, which contains HEAD.
     own: Dir,
-    /// The folder of the repository, with its branches. It is the same one unless the working tree is a linked one.
+    /// The folder for the repository, which contains its branches. Differs from `own` only in a linked working tree.
     common: Dir,
 }
 
@@ -97,10 +97,10 @@ impl GitFolder {
     }
 }
 
-/// Returns the folder of the repository for the working tree `folder`, whose file `git` names the folder `own`. A file can name any
-/// folder; this one must belong to the working tree:
+/// Returns the folder for the repository. The file `git` of the working tree `folder` names the folder `own`. Because a file can
+/// name any folder, `own` must be one that belongs to the working tree:
 ///
-/// - `REPOSITORY/worktrees/NAME`, which names the file in turn,
+/// - `REPOSITORY/worktrees/NAME`, if its file `gitdir` names `git` in turn,
 /// - or the folder of a submodule, in `.git/modules` of a folder above.
 fn common_folder(own: &Path, folder: &Path, git: &Path) -> Option<PathBuf> {
     if let Some(worktrees) = own.parent().filter(|worktrees| worktrees.ends_with("worktrees")) {
@@ -129,14 +129,14 @@ fn read(dir: &Dir, path: &str, max: u64) -> Option<String> {
     (read as u64 <= max).then_some(text)
 }
 
-/// Returns the commit that a file consists of.
+/// Parses a file that contains only a commit.
 fn commit(file: &str) -> Option<String> {
     let digits = file.trim_end();
     let is_commit = COMMIT_DIGITS.contains(&digits.len()) && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
     is_commit.then(|| digits.to_owned())
 }
 
-/// Returns the commit of the branch `name` in the file of packed branches.
+/// Returns the commit of the branch `name` in the contents of `packed-refs`.
 fn packed_commit(packed: &str, name: &str) -> Option<String> {
     let found = packed.lines().find_map(|line| line.split_once(' ').filter(|(_, of)| *of == name))?;
     commit(found.0)
@@ -261,7 +261,7 @@ mod tests {
         at.write(".git/refs/heads/real", TWO);
         link("real", ".git/refs/heads/main");
         assert_eq!(at.head(), head("main", TWO));
-        // The folder itself is not a link either.
+        // The folder `.git` itself must not be a link either.
         fs::rename(at.top.join(".git"), at.outside.join("git")).unwrap();
         symlink(at.outside.join("git"), at.top.join(".git")).unwrap();
         assert_eq!((at.head(), is_repository(&at.top, &at.top)), (NOTHING, false));

@@ -1,12 +1,12 @@
 //! Names that plugins may not use, checked by every operation of the crate.
 //!
-//! Files with these names become code or rules of the host, of git, of editors or of other agents: hooks, configuration that runs
+//! Files with these names become code or rules for the host, git, editors or other agents: hooks, configuration that runs
 //! commands, skills, personas, instructions. Writing them is refused. Reading is refused only for `.git`, because its
 //! configuration contains credentials of remotes.
 //!
-//! Each name is checked as the file system returns or receives it, so the checks also work behind links; `linked` finds what links
-//! from these places lead to. A git directory with another name (a bare repository) may be read, but files there that make git run
-//! commands may not be written.
+//! Each name is checked as the file system returns or receives it, so the checks also work for paths with links; `linked` finds
+//! the targets of links in these places. A git directory with another name (a bare repository) may be read, but files there that
+//! make git run commands may not be written.
 
 use std::borrow::Cow;
 
@@ -32,11 +32,11 @@ pub(crate) const OWN_FOLDER: &str = "it is one of Patchbay's own folders or file
 pub(crate) const SKILL_ROOT: &str =
     "it is in a folder of skill_roots of config.toml, which contains skills; a plugin may read it, not change it";
 
-/// Why nothing behind certain links can be written.
+/// Why the targets of certain links cannot be written.
 pub(crate) const LINKED: &str =
     "a link makes it part of the skills, personas or settings that agents load; a plugin may read it, not change it";
 
-/// Why no skill can be written in a folder that is a folder of skills by a link.
+/// Why no part of a skill can be written in a folder that a link makes a folder of skills.
 pub(crate) const OF_SKILL: &str = "a link makes the folder above it a folder of skills, and it is or would be part of a skill; a plugin may read it, not change it";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,8 +49,8 @@ enum Protection {
     InstructionsFile,
 }
 
-/// Names that other programs know, in any folder. A name with `/` stands for several parts of a path; `*` at the beginning or end
-/// for any further characters. Names of files that people run themselves, such as Makefile or package.json, are not here.
+/// Names that other programs recognise, in any folder. A name with `/` stands for several segments of a path, and `*` at the
+/// beginning or end for any further characters. Files that users run themselves, such as Makefile or package.json, are not listed.
 const NAMES: &[(&str, Protection)] = &[
     // Patchbay, and the folder that several agents share.
     (".patchbay", Protection::Settings),
@@ -135,7 +135,7 @@ pub fn protected_names() -> impl Iterator<Item = &'static str> {
     NAMES.iter().map(|(pattern, _)| *pattern)
 }
 
-/// Returns why a path with the part `name` may not be read; `None` if it may.
+/// Returns why a path with the segment `name` may not be read; `None` if it may.
 pub(crate) fn read_refusal(name: &str) -> Option<&'static str> {
     if is_git(name) {
         Some(GIT)
@@ -178,7 +178,7 @@ fn contains(parts: &[Cow<'_, str>], pattern: &str) -> bool {
     parts.windows(names.len()).any(|parts| parts.iter().zip(&names).all(|(part, name)| is_name(part, name)))
 }
 
-/// Returns true if a name as [`comparable`] returns it may be the file `pattern` on some file system.
+/// Returns true if `name`, in the form that [`comparable`] returns, may match `pattern` on some file system.
 fn is_name(name: &str, pattern: &str) -> bool {
     let bytes = name.as_bytes();
     if let Some(end) = pattern.strip_prefix('*') {
@@ -191,7 +191,7 @@ fn is_name(name: &str, pattern: &str) -> bool {
     name.eq_ignore_ascii_case(pattern) || name.contains('~') && name.eq_ignore_ascii_case(&short_name(pattern))
 }
 
-/// Returns the short name that NTFS gives first to a file whose name does not have the form 8.3.
+/// Returns the first short name (8.3) that NTFS creates for a longer name.
 fn short_name(name: &str) -> String {
     let (base, extension) = name.trim_start_matches('.').rsplit_once('.').unwrap_or((name.trim_start_matches('.'), ""));
     let start: String = base.chars().filter(|c| !matches!(c, '.' | ' ')).take(6).collect();
@@ -215,8 +215,8 @@ pub(crate) fn is_git_part(name: &str) -> bool {
     GIT_PARTS.iter().any(|part| name.eq_ignore_ascii_case(part))
 }
 
-/// Checks that writing `name` neither turns `dir` into a bare git repository nor changes one. For git, any folder with
-/// `HEAD`, `objects` and `refs`, or with `HEAD` and `commondir`, is a repository whose `config` and `hooks` it uses.
+/// Checks that writing `name` neither turns `dir` into a bare git repository nor changes one. git treats any folder with
+/// `HEAD`, `objects` and `refs`, or with `HEAD` and `commondir`, as a repository, and uses its `config` and `hooks`.
 pub(crate) fn check_git_part(dir: &Dir, name: &str, path: RelPath<'_>) -> Result<(), FileError> {
     if !is_git_part(name) {
         return Ok(());
@@ -233,10 +233,10 @@ pub(crate) fn is_git(name: &str) -> bool {
     is_name(&comparable(name), ".git")
 }
 
-/// Returns the form of `name` in which it is compared, except for the case of ASCII letters: without ignored
-/// characters (HFS+), without trailing dots or spaces and a suffix after a colon (NTFS), and with the letters that
-/// others become when a file system ignores case or normal forms (APFS, ext4, NTFS). Some systems do less, and this
-/// may then protect a name needlessly.
+/// Returns a form of `name` that can be compared, ignoring the case of ASCII letters. Removes characters that HFS+
+/// ignores, and trailing dots and spaces and a suffix after a colon as NTFS does. Folds other letters as file systems
+/// do that ignore case or normal forms (APFS, ext4, NTFS). Some file systems do less, so this may protect a name
+/// needlessly.
 fn comparable(name: &str) -> Cow<'_, str> {
     let is_clean = name.bytes().all(|byte| matches!(byte, b' '..=b'~'));
     let clean: Cow<'_, str> = if is_clean { name.into() } else { clean(name).into() };
@@ -378,7 +378,7 @@ mod tests {
         assert!(matches!(check_writing(skill, true), Err(FileError::Protected { .. })));
     }
 
-    /// Each name, in a folder and in other letters, and the contents if it is a folder.
+    /// Each name at the top, in a folder and in upper case, and a path below it.
     #[test]
     fn names_of_other_programs_are_protected() {
         for (pattern, protection) in NAMES {
@@ -422,7 +422,7 @@ mod tests {
         }
     }
 
-    /// Every character that some file system may take for a letter of a name.
+    /// Lists every character that some file system may treat as ASCII characters.
     #[test]
     fn letters_are_compared_without_case_and_normal_form() {
         let folded = ('\u{80}'..=char::MAX).filter(|c| comparable(c.encode_utf8(&mut [0; 4])).is_ascii());

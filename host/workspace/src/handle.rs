@@ -1,5 +1,5 @@
-//! Opens one name of an open directory, never through a link and without blocking. All other modules open files with
-//! it.
+//! Opens one name of an open directory, never through a link and without blocking. Everything that plugins
+//! read is opened here.
 
 use std::io;
 

@@ -18,7 +18,7 @@ use crate::{
 
 const NAME: &str = ".gitignore";
 
-/// The `.gitignore` files that apply to the current directory of a walk: its own and those above it.
+/// The `.gitignore` files that apply to the current directory of a walk: those in it and in the directories above it.
 #[derive(Default)]
 pub(crate) struct IgnoreStack {
     files: Vec<IgnoreFile>,
@@ -28,7 +28,7 @@ pub(crate) struct IgnoreStack {
 
 /// The rules of one `.gitignore` file.
 struct IgnoreFile {
-    /// Length of the path of the file's directory, including the last `/`. Rules match the rest of a path.
+    /// Length of the path of the file's directory, including the last `/`. Rules are matched against the rest of a path.
     above: usize,
     /// Size of the file, in bytes.
     bytes: usize,
@@ -79,7 +79,7 @@ impl IgnoreStack {
         }
     }
 
-    /// Returns true if `path` is hidden. No directory above it may be hidden.
+    /// Returns true if `path` is hidden. The caller has checked that no directory above it is hidden.
     pub(crate) fn hides(&self, path: &str, is_directory: bool, work: &mut WorkBudget) -> Result<bool, FileError> {
         let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
         for file in self.files.iter().rev() {
@@ -97,7 +97,8 @@ impl IgnoreStack {
     }
 }
 
-/// Returns true if the file at `path` below `root` is hidden, or a directory above it. Behind a link the path ends.
+/// Returns true if the file at `path` below `root`, or a directory above it, is hidden. Below a directory that is a link, nothing
+/// is hidden.
 pub(crate) fn is_hidden(root: &Dir, path: &str, work: &mut WorkBudget) -> Result<bool, FileError> {
     let mut rules = IgnoreStack::default();
     rules.enter(root, "")?;

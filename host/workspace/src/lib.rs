@@ -1,10 +1,10 @@
 //! Access to the files of a workspace for sandboxed plugins. No path and no link leads out of the workspace, even if
 //! the plugin is hostile, the files are hostile, or another process swaps directories for links at the same time.
 //!
-//! The crate `sandbox` calls it for plugins; `session`, `skill` and `provider` use it to read files of the host.
+//! The crate `sandbox` calls it for plugins; `session`, `skill` and `provider` use it to read the host's own files.
 //!
 //! A file is always opened by one name relative to an open directory, and never through a link. Links are read and
-//! followed by this crate, part by part, below the root. [`limits`] bounds time, memory and open files of each call.
+//! followed by this crate, segment by segment, below the root. [`limits`] bounds time, memory and open files of each call.
 //! All calls block, so run them on a thread for blocking work.
 //!
 //! - [`Workspace`] reads, lists, searches, writes and deletes files.
@@ -79,7 +79,7 @@ pub struct Workspace {
     rules: Arc<AccessRules>,
 }
 
-/// A workspace, and the permissions in it of one call's plugins.
+/// A workspace, and the permissions that the plugins of one call have in it.
 #[derive(Clone, Debug, Default)]
 pub struct WorkspaceAccess {
     /// The canonical path of the root.
@@ -139,8 +139,8 @@ impl AccessRules {
         LinkedPaths::now(&self.protected, &self.root)
     }
 
-    /// Returns why nothing may be written below the open directory `dir`; `None` if it may. `is_new` says that it did not exist
-    /// when the workspace was opened.
+    /// Returns why nothing may be written below the open directory `dir`; `None` if writing is allowed. `is_new` is true if `dir`
+    /// did not exist when the workspace was opened.
     fn write_refusal(&self, dir: &Dir, is_new: bool) -> io::Result<Option<&'static str>> {
         let is_own = if is_new { self.is_new_protected(dir)? } else { self.is_protected(dir)? };
         if is_own {
@@ -165,7 +165,7 @@ impl AccessRules {
 /// One entry of [`Workspace::walk`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileEntry {
-    /// Path relative to the root, with `/` between its parts.
+    /// Path relative to the root, with `/` between its segments.
     pub path: String,
     /// True for a directory; false for a regular file or a link to one.
     pub is_directory: bool,
@@ -189,7 +189,7 @@ pub struct CheckedFile {
 pub struct ExistingFile {
     /// Size of the contents, in bytes.
     pub size: u64,
-    /// Digest of the contents; of a file over [`limits::COMPARED_BYTES`], of its beginning.
+    /// Digest of the contents, or of the beginning of a file over [`limits::COMPARED_BYTES`].
     pub digest: Digest,
 }
 
@@ -198,14 +198,15 @@ pub struct ExistingFile {
 pub struct FoundFile {
     /// The size and digest of the file.
     pub file: ExistingFile,
-    /// Its contents; `None` for a file over [`limits::SHOWN_BYTES`].
+    /// Its contents; `None` for a file over [`limits::SHOWN_BYTES`] or, from [`Workspace::before_change_whole`],
+    /// [`limits::KEPT_BYTES`].
     pub contents: Option<Vec<u8>>,
-    /// Its bits for read, write and execute; `None` on a system without them.
+    /// Its read, write and execute bits; `None` on a system without them.
     pub mode: Option<u32>,
 }
 
 impl Workspace {
-    /// Opens the workspace whose root is the directory `root`. `root` may be a link, because the operator chose it.
+    /// Opens the workspace with the root directory `root`, which may be a link, because the operator chose it.
     ///
     /// # Errors
     /// `root` is not a directory or cannot be opened.
@@ -251,7 +252,7 @@ impl Workspace {
     /// - `invalid`: a malformed path, or a directory;
     /// - `not-found`;
     /// - `denied`: not a regular file, a link that is absolute or leads out, or a path in `.git` or in one of
-    ///   Patchbay's own folders, even behind links.
+    ///   Patchbay's own folders, even through links.
     pub fn read(&self, path: &str, offset: u64, max: u32) -> Result<Vec<u8>, FileError> {
         read::read(self, path, offset, max)
     }
@@ -261,7 +262,7 @@ impl Workspace {
     /// at most [`limits::PAGE`]) entries. An empty page means the end. Directories before the page, or out of
     /// reach of the glob, are not read.
     ///
-    /// In a glob `*`, `?` and `[…]` match within one part of the path, `**` matches any number of parts,
+    /// In a glob `*`, `?` and `[…]` match within one segment of the path, `**` matches any number of segments,
     /// `{a,b}` matches either text, and a backslash escapes the next character. Names that begin with a
     /// dot are matched like all others.
     ///
@@ -291,7 +292,8 @@ impl Workspace {
     /// # Errors
     /// By [`FileError::kind`]:
     /// - `invalid`: a malformed pattern or glob, or a number out of range;
-    /// - `too-large`: the walk exceeded [`limits`] before the first file, `timeout`: the time ended before it;
+    /// - `too-large`: the walk exceeded [`limits`] before the first file;
+    /// - `timeout`: the time ended before the first file;
     /// - `denied`: the root is one of Patchbay's own folders;
     /// - `failed`: the system has no thread left.
     ///
@@ -305,7 +307,7 @@ impl Workspace {
         search::search(self, query, texts, bounds)
     }
 
-    /// Searches the paths of the files and directories that [`walk`](Self::walk) would list, without its limit of a page.
+    /// Searches the paths of the files and directories that [`walk`](Self::walk) would list, without its page limit.
     ///
     /// # Errors
     /// The same as [`search`](Self::search).
@@ -323,7 +325,7 @@ impl Workspace {
     /// - `invalid`: a malformed path, a directory, or a path through a file;
     /// - `denied`: a link anywhere in the path; not a regular file; a read-only file; a path in `.git`, in one of Patchbay's
     ///   own folders, or in the settings of an agent, an editor or git, such as `.claude` or `.vscode`; a skill or a persona
-    ///   behind a link; a name that would create or change a bare git repository; a file with instructions for agents
+    ///   that a link leads to; a name that would create or change a bare git repository; a file with instructions for agents
     ///   ([`FileError::Instructions`]), unless [`WorkspaceAccess::write_instructions`] is set.
     pub fn write(&self, path: &str, contents: &[u8]) -> Result<(), FileError> {
         write::write(self, path, contents)
@@ -355,7 +357,7 @@ impl Workspace {
         write::restore(self, path, contents, mode)
     }
 
-    /// Checks a read of `path` and returns the place of the file.
+    /// Checks a read of `path` and returns the real path of the file.
     ///
     /// # Errors
     /// The same as [`read`](Self::read).
@@ -363,8 +365,8 @@ impl Workspace {
         place::to_read(self, path)
     }
 
-    /// Checks a write of `size` bytes to `path`, creates missing directories, and returns the place of the file. `None` for
-    /// a part of a git repository, which only [`write`](Self::write) writes safely.
+    /// Checks a write of `size` bytes to `path`, creates missing directories, and returns the path of the file. `None` if
+    /// a name in `path` could be part of a git repository, which only [`write`](Self::write) can write safely.
     ///
     /// # Errors
     /// The same as [`write`](Self::write).
@@ -372,7 +374,7 @@ impl Workspace {
         place::to_write(self, path, size)
     }
 
-    /// Deletes the regular file at `path`. Does not delete links and directories.
+    /// Deletes the regular file at `path`. Does not delete links or directories.
     ///
     /// # Errors
     /// The same as [`write`](Self::write), and `not-found`.
@@ -382,8 +384,8 @@ impl Workspace {
 }
 
 impl Workspace {
-    /// Opens the regular file at `path` for the host itself. Follows links inside the workspace, but not to a file
-    /// whose name begins with a dot.
+    /// Opens the regular file at `path` for the host itself. Follows links inside the workspace, but not to a file with a
+    /// name that begins with a dot.
     ///
     /// # Errors
     /// The same as [`read`](Self::read), and [`FileError::LinkTarget`].
@@ -392,7 +394,7 @@ impl Workspace {
     }
 
     /// Opens the regular file at `path` that the user wants to send to a model. Refuses files that a
-    /// `.gitignore` hides, even behind a link.
+    /// `.gitignore` hides, even through a link.
     ///
     /// # Errors
     /// The same as [`open_file`](Self::open_file), and [`FileError::Ignored`].
@@ -421,7 +423,7 @@ impl Workspace {
 }
 
 /// Opens the regular file at `path`, which the operator chose, and follows links. Refuses pipes, devices and
-/// directories without blocking, even if one replaces the file at this moment.
+/// directories without blocking, even if one of them replaces the file at that moment.
 ///
 /// # Errors
 /// [`io::ErrorKind::InvalidInput`] if it is not a regular file, and errors of the system.
@@ -453,8 +455,8 @@ pub fn open_file_below(folder: &Dir, path: &str) -> Result<(File, Metadata), Fil
     Workspace { root: Arc::new(root), rules: Arc::default() }.open_file(path)
 }
 
-/// Returns `path` with the links in its existing part resolved. This is how the system may name it in file events: on macOS,
-/// `/tmp` is a link to `/private/tmp`.
+/// Returns `path` with the links in its existing part resolved. File events may contain the path in this form: on macOS, for
+/// example, `/tmp` is a link to `/private/tmp`.
 pub fn resolved_path(path: &Path) -> PathBuf {
     let resolved = path.ancestors().find_map(|part| {
         let rest = path.strip_prefix(part).ok().filter(|rest| !rest.as_os_str().is_empty());

@@ -5,7 +5,7 @@
 pub const PATH_BYTES: usize = 4_096;
 /// The longest name of a file or directory in bytes: the limit of common file systems.
 pub const NAME_BYTES: usize = 255;
-/// The most parts of a path. Each directory of a walk uses a file descriptor; real trees are about thirty deep.
+/// The most segments of a path. Each directory of a walk uses a file descriptor; real trees are about thirty deep.
 pub const DEPTH: usize = 64;
 
 /// The most bytes of one read. Two copies fit easily into a plugin's memory.
@@ -16,7 +16,7 @@ pub const WRITE_BYTES: usize = 8 << 20;
 /// The most bytes of a file that are compared before a change that the user allowed. Far more than the user
 /// reads, and hashed in half a second.
 pub const COMPARED_BYTES: u64 = 64 << 20;
-/// Bytes of a file whose contents a question about a change shows.
+/// The largest file whose contents are shown when the user is asked about a change, in bytes.
 pub const SHOWN_BYTES: u64 = 4 << 20;
 
 /// Size limit of a file whose old contents are kept for `/undo`, in bytes.
@@ -24,7 +24,7 @@ pub const KEPT_BYTES: u64 = 20 << 20;
 
 /// The most entries in one page of a walk.
 pub const PAGE: u32 = 1_000;
-/// The most names that one walk reads, including those behind links: more than twice the
+/// The most names that one walk reads, including names that it looks up to follow links: more than twice the
 /// Linux sources, about one second.
 pub const ENTRIES: u32 = 200_000;
 /// The longest glob in bytes.
@@ -33,7 +33,7 @@ pub const GLOB_BYTES: usize = 512;
 pub const GLOB_ALTERNATIVES: usize = 64;
 /// The most matching steps of one walk, for glob and `.gitignore` together: a few seconds at worst. Rules
 /// are only matched against directories and against entries that the glob matches, so a real tree of
-/// 200,000 files needs a tenth of it.
+/// 200,000 files needs a tenth of these steps.
 pub const MATCH_STEPS: u64 = 500_000_000;
 /// The most bytes of the `.gitignore` files that apply to one directory: its own and those above it.
 pub const RULE_BYTES: usize = 64 << 10;
@@ -70,7 +70,7 @@ pub const SEARCH_RESULT_BYTES: usize = 1 << 20;
 pub const SEARCHED_FILE_BYTES: u64 = 8 << 20;
 /// The most bytes of files that one search reads: about one second on two cores, if they are cached.
 pub const SCANNED_BYTES: u64 = 1 << 30;
-/// The most threads of one search. More gain little, because the directories are read by one.
+/// The most threads of one search. More threads gain little, because only one thread reads directories.
 pub const SEARCH_THREADS: usize = 8;
 /// The most paths that the result of a search names for each reason to skip files.
 pub const SKIPPED_PATHS: usize = 10;

@@ -1,10 +1,10 @@
-//! Skills, personas and settings of agents that lie elsewhere: links lead from the places that Patchbay and other agents read to
-//! the real folders. `guard` knows these places by name; here their targets are recognised by device and inode, at the moment of
-//! each write, so links that are made later count as well.
+//! Skills, personas and agent settings that are stored elsewhere: the places that Patchbay and other agents read contain links to
+//! the real folders. `guard` recognises these places by name. Their targets are recognised here, by device and inode, at each
+//! write, so links that are made later count as well.
 //!
-//! A plugin cannot make links, but it could write what one leads to: `skills/x/SKILL.md` if `.claude/skills` is a link to
-//! `../skills`. Links in the workspace are only followed within it, as the loaders of skills and personas do; links of the
-//! operator's own folders lead anywhere.
+//! A plugin cannot make links, but it could write the target of one: for example `skills/x/SKILL.md` if `.claude/skills` is a link
+//! to `../skills`. Links in the workspace are only followed within it, as the loaders of skills and personas do; links in the
+//! operator's own folders may lead anywhere.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -29,11 +29,11 @@ const FOLDERS: [&str; 7] =
 pub(crate) struct LinkedPaths {
     /// Targets of links in the operator's own folders: skills, personas, adapters.
     own: ProtectedIds,
-    /// Files and folders that such a link leads to and that do not exist: the folder that would contain each, and its name.
+    /// Targets of such links that do not exist: the folder that would contain each target, and its name.
     missing: Vec<(FileId, OsString)>,
     /// Whether the root of the workspace is one of the targets, or is inside one.
     covers_root: bool,
-    /// Targets of links in the folders above the root. They do not close the root itself: it is the operator's choice.
+    /// Targets of links in the folders above the root. They do not protect the root itself, because the operator chose it.
     above: ProtectedIds,
 }
 
@@ -101,7 +101,7 @@ pub(crate) fn refusal(linked: &LinkedPaths, chain: &[Arc<Dir>], names: &[&str]) 
             if below(level, target) {
                 return Ok(Some(guard::LINKED));
             }
-            // Without this, a link to the workspace itself would close all of it.
+            // A link to this folder itself protects only skills. Otherwise, a link to the workspace would protect everything.
             let is_here = ids[level] == Some(target) && folder.ends_with("/skills");
             if is_here && is_of_skill(chain.get(level + 1), &names[level..]) {
                 return Ok(Some(guard::OF_SKILL));
@@ -111,7 +111,7 @@ pub(crate) fn refusal(linked: &LinkedPaths, chain: &[Arc<Dir>], names: &[&str]) 
     Ok(None)
 }
 
-/// Returns the identity of the folder `path` in `dir`, even behind links that do not leave `dir`.
+/// Returns the identity of the folder `path` in `dir`, following links that do not leave `dir`.
 fn folder_at(dir: &Dir, path: &str) -> Option<FileId> {
     dir.metadata(path).ok().filter(Metadata::is_dir).and_then(|metadata| FileId::new(&metadata))
 }

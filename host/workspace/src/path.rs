@@ -5,8 +5,8 @@ use crate::{
     limits,
 };
 
-/// A well-formed path from a plugin: relative, `/` between the parts, no empty part, no `.` or `..`, no backslash, no
-/// control character, within the limits. It says nothing about whether the file exists and may be used.
+/// A well-formed path from a plugin: relative, `/` between the segments, no empty segment, no `.` or `..`, no backslash,
+/// no control character, within the limits. That does not mean that the file exists or may be used.
 #[derive(Clone, Copy)]
 pub(crate) struct RelPath<'a>(&'a str);
 
@@ -16,7 +16,7 @@ impl RelPath<'static> {
 }
 
 impl<'a> RelPath<'a> {
-    /// Checks a path; `invalid` if it is malformed.
+    /// Checks a path. Returns an `invalid` error if it is malformed.
     pub(crate) fn parse(text: &'a str) -> Result<Self, FileError> {
         match path_error(text) {
             None => Ok(Self(text)),
@@ -63,7 +63,7 @@ fn path_error(text: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns why `part` is not a valid part of a path. Walks skip such names, because no call could use them.
+/// Returns why `part` is not a valid segment of a path. Walks skip such names, because no call could use them.
 pub(crate) fn part_error(part: &str) -> Option<&'static str> {
     match part {
         "" => Some("it has an empty segment"),

@@ -24,7 +24,7 @@ pub(crate) fn to_write(workspace: &Workspace, path: &str, size: usize) -> Result
     if size > limits::WRITE_BYTES {
         return Err(FileError::WriteTooLarge { path: path.shown(), size });
     }
-    // Between the check and the write of an editor, another write could make the other half of a bare repository.
+    // Between this check and the editor's write, another write could create the other half of a bare repository.
     if path.parts().any(guard::is_git_part) {
         return Ok(None);
     }

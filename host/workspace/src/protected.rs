@@ -1,7 +1,8 @@
 //! Patchbay's own folders, which no plugin may enter, and the home folder. They are recognised by device and inode.
 //! Links, renames, bind mounts and case-insensitive file systems therefore make no difference.
 //!
-//! The crate `session` creates both values at start; `resolve.rs`, `walk.rs` and `write.rs` check them.
+//! The crate `session` creates [`ProtectedPaths`] and [`HomeFolder`] at startup; `resolve.rs`, `walk.rs` and `write.rs`
+//! check the protected paths.
 
 use std::{
     fs::{self, File},
@@ -11,7 +12,7 @@ use std::{
 
 use cap_std::fs::Metadata;
 
-/// Device and inode of a file or directory. Not available outside Unix, where nothing is recognised.
+/// Device and inode of a file or directory. Only available on Unix; nothing is recognised on other systems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileId {
     device: u64,
@@ -37,7 +38,7 @@ impl FileId {
     }
 }
 
-/// Folders and files that no plugin may read, write or list in any workspace, and folders of skills that none may write.
+/// Folders and files that no plugin may read, write or list in any workspace, and folders of skills that no plugin may write.
 #[derive(Clone, Debug, Default)]
 pub struct ProtectedPaths {
     own: PathSet,
@@ -53,7 +54,7 @@ impl ProtectedPaths {
         Self { own: PathSet::new(paths), ..Self::default() }
     }
 
-    /// Also protects the folders `paths`, whose skills later sessions load, from being written.
+    /// Also protects `paths` from being written: folders with skills that later sessions load.
     #[must_use]
     pub fn with_skill_roots(self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
         let paths: Vec<PathBuf> = paths.into_iter().collect();
@@ -61,8 +62,8 @@ impl ProtectedPaths {
         Self { skill_roots: PathSet::new(paths), folders_with_links, ..self }
     }
 
-    /// Also protects what links directly in `folders` lead to from being written: skills, personas or adapters that later sessions
-    /// load. The links are read at each write.
+    /// Also protects the targets of links directly in `folders` from being written: skills, personas or adapters that later
+    /// sessions load. The links are read at each write.
     #[must_use]
     pub fn with_links_in(self, folders: impl IntoIterator<Item = PathBuf>) -> Self {
         let folders_with_links = self.folders_with_links.iter().cloned().chain(folders).collect();
@@ -74,7 +75,7 @@ impl ProtectedPaths {
         path.canonicalize().is_ok_and(|path| self.identities().cover(&path))
     }
 
-    /// Returns the identities of everything that no plugin may use now.
+    /// Returns the identities of everything that no plugin may currently use.
     pub(crate) fn identities(&self) -> ProtectedIds {
         self.own.identities()
     }
@@ -84,7 +85,7 @@ impl ProtectedPaths {
         &self.folders_with_links
     }
 
-    /// Returns the identities of the folders of skills now.
+    /// Returns the current identities of the folders of skills.
     pub(crate) fn skill_roots(&self) -> ProtectedIds {
         self.skill_roots.identities()
     }
@@ -120,7 +121,7 @@ impl PathSet {
     }
 }
 
-/// Identities of the files and folders that were protected when a workspace was opened.
+/// Identities of the files and folders that were protected at one moment.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ProtectedIds(Vec<FileId>);
 

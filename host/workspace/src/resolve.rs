@@ -1,8 +1,8 @@
 //! Resolves a path to an open directory and a name in it. Used by every operation of [`Workspace`].
 //!
-//! Each part is opened relative to the directory before it and never through a link. A link is read, and the parts of
-//! its target replace its name. So every name is checked in the directory where it really is, even behind links. If
-//! another process swaps a directory for a link at the same time, either the swap is noticed or it has no effect.
+//! Each segment is opened relative to the directory before it and never through a link. A link is read, and the segments
+//! of its target replace its name. So every name is checked in the directory that really contains it. If another process
+//! swaps a directory for a link at the same time, either the swap is noticed or it has no effect.
 
 use std::{io::ErrorKind, path::Path, sync::Arc};
 
@@ -64,7 +64,7 @@ fn resolve(workspace: &Workspace, path: RelPath<'_>, work: &mut WorkBudget) -> R
     let protected = || FileError::Protected { path: path.shown(), why: guard::OWN_FOLDER };
     rules.check_root(path)?;
     let mut above: Vec<OpenParent> = Vec::new();
-    // The parts that remain, last part first.
+    // The segments that remain, the last one first.
     let mut ahead: Vec<String> = path.parts().rev().map(str::to_owned).collect();
     let (mut links, mut lookups) = (0, 0);
     while let Some(name) = ahead.pop() {
@@ -98,7 +98,7 @@ fn resolve(workspace: &Workspace, path: RelPath<'_>, work: &mut WorkBudget) -> R
                 return Err(FileError::Circle { path: path.shown() });
             }
             let target = match dir.read_link_contents(&name) {
-                // The link was replaced by something else at this moment.
+                // The link has just been replaced by something else.
                 Err(error) if error.kind() == ErrorKind::InvalidInput => {
                     return Err(FileError::NotFound { path: path.shown() });
                 }
@@ -130,7 +130,7 @@ fn resolve(workspace: &Workspace, path: RelPath<'_>, work: &mut WorkBudget) -> R
     Ok(ResolvedPath::Directory(above.pop().map_or_else(|| Arc::clone(root), |above| above.dir)))
 }
 
-/// Returns the parts of a link's target, last part first. Parts may be `.`, `..` or empty.
+/// Returns the segments of a link's target, the last one first. Segments may be `.`, `..` or empty.
 fn parts_of_link(target: &Path, path: RelPath<'_>) -> Result<Vec<String>, FileError> {
     // Names that are not UTF-8 cannot be used, not even through a link.
     let Some(target) = target.to_str() else { return Err(FileError::NotFound { path: path.shown() }) };
@@ -152,7 +152,7 @@ pub(crate) fn descend<'a>(
     let io = |error| FileError::io(path.as_str())(error);
     rules.check_root_for_writing(path)?;
     let mut chain = vec![Arc::clone(root)];
-    // New directories, each with the one that contains it.
+    // The names of new directories, each with the directory that contains it.
     let mut new = Vec::new();
     for part in parts {
         let dir = &chain[chain.len() - 1];
@@ -188,7 +188,7 @@ pub(crate) fn descend<'a>(
         }
         chain.push(Arc::new(below));
     }
-    // A link may lead to a directory that is new.
+    // A link may lead to one of the new directories.
     let now = (!new.is_empty()).then(|| rules.linked_now());
     let names: Vec<&str> = path.parts().collect();
     let why = linked::refusal(now.as_ref().unwrap_or_else(|| rules.linked()), &chain, &names).map_err(io)?;

@@ -1,16 +1,16 @@
 //! Searches the whole workspace in one call, by text and by name.
 //!
-//! One thread walks over the directories, with the rules of [`Workspace::walk`](crate::Workspace::walk), and passes on batches of files
-//! in the order of their paths. Several threads open and match the files; each is opened by its name in the directory that
-//! the walk has open, never by its path, so a directory that becomes a link in between changes nothing. The calling thread
-//! puts the results together in the order of the batches. It stops at the first limit, so the result is a complete beginning
-//! and the same however many threads there are.
+//! One thread walks the directories, with the rules of [`Workspace::walk`](crate::Workspace::walk), and passes on batches
+//! of files in the order of their paths. Several threads open and match the files. Each file is opened by its name in the
+//! directory that the walk has open, never by its path, so a directory that becomes a link in between changes nothing. The
+//! calling thread puts the results together in the order of the batches. It stops at the first limit, so the result is
+//! complete up to that point and does not depend on the number of threads.
 //!
 //! - `pattern` compiles the regular expression.
 //! - `file` matches one file, `line` cuts a line for the result.
 //! - `parallel` runs the threads.
 //! - `merged` collects the result of a text search, within its limits.
-//! - `named` searches by name, on one thread: it opens no file.
+//! - `named` searches by name, on one thread, because it opens no files.
 
 mod file;
 mod line;
@@ -34,8 +34,8 @@ pub struct TextQuery {
     pub is_fixed: bool,
     /// True if the case of letters is ignored.
     pub ignores_case: bool,
-    /// The globs of [`Workspace::walk`], at most [`limits::SEARCH_GLOBS`]. A glob that begins with
-    /// `!` excludes. Empty: all files.
+    /// Globs as in [`Workspace::walk`], at most [`limits::SEARCH_GLOBS`]. A glob that begins with `!` excludes files. Empty
+    /// for all files.
     pub globs: Vec<String>,
     /// The search begins after this position; `None` for the beginning.
     pub after: Option<SearchPosition>,
@@ -100,8 +100,8 @@ pub struct SearchBounds {
     pub halt: SearchHalt,
 }
 
-/// Texts of files as the user's editor has them, by path, which are searched in place of the files. `None` for a file that
-/// the editor could not read.
+/// The texts of files in the user's editor, by path. They are searched in place of the files. `None` for a file that the
+/// editor could not read.
 pub type EditorTexts = BTreeMap<String, Option<Arc<[u8]>>>;
 
 /// Why a search returned before it had seen everything.
@@ -118,12 +118,12 @@ pub enum SearchStop {
     Scanned,
     /// The walk reached one of its limits, or a directory that it cannot list.
     Files,
-    /// The time ended. The only reason that depends on the machine.
+    /// The time ended. This is the only reason that depends on the machine.
     Time,
 }
 
 impl SearchStop {
-    /// Returns the word of the WIT contract. Stable.
+    /// Returns the name in the WIT contract. Stable.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -136,9 +136,9 @@ pub struct TextResults {
     pub files: Vec<FileMatches>,
     /// Number of files that were searched.
     pub searched: u32,
-    /// Bytes of the files that were searched.
+    /// Total size of the files that were searched, in bytes.
     pub bytes: u64,
-    /// Files that were not searched, by reason; without reasons that did not occur.
+    /// Files that were not searched, by reason. Only reasons that occurred are listed.
     pub skipped: Vec<SkippedFiles>,
     /// Why the search returned early; `None` if it has seen everything.
     pub stopped: Option<SearchStop>,
@@ -158,11 +158,11 @@ pub struct FileMatches {
 /// Files that a search did not search, for one reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SkippedFiles {
-    /// The reason, a word of the WIT contract: `binary`, `too-large` or `unreadable`. Stable.
+    /// The reason, as in the WIT contract: `binary`, `too-large` or `unreadable`. Stable.
     pub reason: &'static str,
     /// Number of files that were skipped.
     pub count: u32,
-    /// Paths of the first ones, at most [`limits::SKIPPED_PATHS`].
+    /// Paths of the first skipped files, at most [`limits::SKIPPED_PATHS`].
     pub paths: Vec<String>,
 }
 

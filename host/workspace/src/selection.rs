@@ -15,12 +15,12 @@ pub(crate) struct Selection {
 }
 
 impl Selection {
-    /// Selects what matches `glob`.
+    /// Selects the paths that match `glob`.
     pub(crate) fn of(glob: Glob) -> Self {
         Self { included: vec![glob], excluded: Vec::new(), ignores_case: false }
     }
 
-    /// Parses the globs of a search. A glob that begins with `!` excludes.
+    /// Parses the globs of a search. A glob that begins with `!` excludes paths.
     pub(crate) fn parse(globs: &[String], ignores_case: bool) -> Result<Self, FileError> {
         if globs.len() > limits::SEARCH_GLOBS {
             return Err(FileError::TooManyGlobs { count: globs.len() });
@@ -37,7 +37,7 @@ impl Selection {
         Ok(selection)
     }
 
-    /// Returns true if `path` is selected. No directory above it may be excluded.
+    /// Returns true if `path` is selected. The caller has checked that no directory above it is excluded.
     pub(crate) fn matches(&self, path: &str, work: &mut WorkBudget) -> Result<bool, FileError> {
         let path = self.comparable(path);
         Ok((self.included.is_empty() || any(&self.included, |glob| glob.matches(&path, work))?)

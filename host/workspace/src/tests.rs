@@ -1,4 +1,4 @@
-//! Tests of the crate with real directories. Each has a file outside the workspace that must never be read or changed.
+//! Tests of the crate with real directories. Each test has a file outside the workspace that must never be read or changed.
 
 mod any;
 mod hostile;

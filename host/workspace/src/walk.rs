@@ -42,14 +42,14 @@ pub(crate) fn list(workspace: &Workspace, limit: usize, until: Instant) -> Vec<F
     let Ok(glob) = Glob::parse("**") else { return Vec::new() };
     let mut page = ListedPage { workspace, limit, found: Vec::new() };
     let mut work = WorkBudget::until(until);
-    // An incomplete list serves its purpose.
+    // An error only ends the list, which may be incomplete.
     let _ = visit(workspace, &Selection::of(glob), WalkStart::default(), &mut work, &mut page);
     page.found
 }
 
 #[derive(Clone, Copy, Default)]
 pub(crate) struct WalkStart<'a> {
-    /// The first path is the next one in byte order.
+    /// The walk begins with the next path in byte order.
     pub(crate) after: &'a str,
     /// True if the path `after` itself is visited, too.
     pub(crate) is_included: bool,
@@ -166,7 +166,7 @@ enum SiblingKind {
 }
 
 impl<V: WalkVisitor> Walk<'_, V> {
-    /// Walks the directory with the path `prefix`, which is empty or ends with `/` and has `depth` parts.
+    /// Walks the directory with the path `prefix`, which is empty or ends with `/` and has `depth` segments.
     fn directory(&mut self, dir: &Arc<Dir>, prefix: &str, depth: usize) -> Result<(), FileError> {
         let Some(siblings) = self.siblings(dir, prefix)? else { return Ok(()) };
         self.ignored.enter(dir, prefix)?;
@@ -247,7 +247,7 @@ impl<V: WalkVisitor> Walk<'_, V> {
             Ok(dir) => self.directory(&Arc::new(dir), prefix, depth),
             Err(error) if is_skipped(&error) => Ok(()),
             Err(error) => match parent.symlink_metadata(name) {
-                // Some systems return another error for a link. If it is still a directory, report the error.
+                // Some systems return another error for a link. If `name` is still a directory, report the error.
                 Ok(there) if there.is_dir() => Err(FileError::io(path)(error)),
                 _ => Ok(()),
             },

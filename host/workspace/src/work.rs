@@ -15,7 +15,7 @@ use crate::{error::FileError, limits, wild::StateSet};
 pub struct SearchHalt(Arc<AtomicBool>);
 
 impl SearchHalt {
-    /// Makes all threads of the search end soon. Its result must not be used then.
+    /// Makes all threads of the search end soon. The result must not be used afterwards.
     pub fn halt(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -28,7 +28,7 @@ impl SearchHalt {
 
 #[derive(Default)]
 pub(crate) struct WorkBudget {
-    /// Names of the file system that were read.
+    /// Number of file names that were read.
     entries: u32,
     /// Number of matching steps.
     steps: u64,
@@ -51,7 +51,7 @@ impl WorkBudget {
         Self { halt: Some(halt), ..self }
     }
 
-    /// Counts one name of the file system.
+    /// Counts one file name that was read.
     pub(crate) fn count_entry(&mut self) -> Result<(), FileError> {
         self.entries += 1;
         let is_late = self.until.is_some_and(|until| Instant::now() >= until) || self.is_halted();

@@ -64,7 +64,7 @@ pub(crate) fn before_change(workspace: &Workspace, path: &str, most: u64) -> Res
     guard::check_writing(path, workspace.rules.instructions)?;
     let (parents, name) = path.split();
     let dir = match resolve::descend(workspace, parents, path, false) {
-        // A write would create it.
+        // A write would create the missing directory.
         Err(FileError::NotFound { .. }) => return Ok(None),
         dir => dir?,
     };

@@ -1,4 +1,4 @@
-//! Runs a compiled pattern on a text. It follows all possible states at once and never has to backtrack.
+//! Runs a compiled pattern on a text. It tracks the set of all possible states and never has to backtrack.
 
 use super::program::{Instruction, InstructionIndex, Program};
 use crate::{validate::Steps, value::Exhausted};

@@ -1,5 +1,5 @@
-//! Parses the regular expressions of ECMA-262 with the flag `u`. It also accepts some syntax on whose meaning other
-//! dialects and old patterns agree: `\-` outside of classes, a `{` that does not begin a count, `(?P<name>…)`, `\A`,
+//! Parses the regular expressions of ECMA-262 with the flag `u`. It also accepts syntax of other dialects and of older
+//! patterns if the meaning is clear: `\-` outside of classes, a `{` that does not begin a count, `(?P<name>…)`, `\A`,
 //! `\z`, `(?i)`.
 
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use super::{MemoryBudget, PatternError};
 const NESTING: u32 = 50;
 /// The deepest nesting of look-around. Each level multiplies the time by the length of the text.
 const LOOKS: u32 = 2;
-/// The most bytes of temporary memory that case folding of one class may need.
+/// The most temporary memory that case folding of one class may need, in bytes.
 const FOLDING: usize = 4096;
 
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(super) enum Tree {
     End,
     LineStart,
     LineEnd,
-    /// A word boundary, or with `true` its absence.
+    /// A word boundary; with `true`, any position that is not one.
     Boundary(bool),
     Concat(Vec<Tree>),
     Either(Vec<Tree>),
@@ -74,7 +74,7 @@ struct Parser<'p, 'm> {
     rest: &'p str,
     memory: &'m mut MemoryBudget,
     classes: Vec<ClassUnicode>,
-    /// Classes such as `\p{…}` that were looked up before, by their text.
+    /// Classes such as `\p{…}` that were already looked up, by their text.
     properties: HashMap<String, ClassUnicode>,
     flags: Flags,
     nesting: u32,
@@ -493,8 +493,8 @@ impl Parser<'_, '_> {
     }
 }
 
-/// Parses a count such as `{2,5}` at the beginning of `rest`. Returns minimum, maximum and its length in bytes; `None`
-/// if the `{` is a plain character.
+/// Parses a count such as `{2,5}`; `rest` begins after the `{`. Returns the minimum, the maximum and the number of bytes
+/// parsed; `None` if the `{` is a plain character.
 fn count(rest: &str) -> Result<Option<(u32, Option<u32>, usize)>, PatternError> {
     let Some((inside, _)) = rest.split_once('}') else { return Ok(None) };
     let (min, max) = match inside.split_once(',') {

@@ -1,4 +1,4 @@
-//! Compiles the tree of a pattern into instructions. Counts such as `{3}` become copies, within a memory limit.
+//! Compiles the tree of a pattern into instructions. Counts such as `{3}` are expanded into copies, within a memory limit.
 
 use regex_syntax::hir::ClassUnicode;
 
@@ -9,7 +9,7 @@ use super::{
 
 /// The most instructions of one pattern. The time of a match is proportional to it.
 const INSTRUCTIONS: usize = 20_000;
-/// The most visits of tree nodes. Needed because a count of an empty tree creates no instructions.
+/// The most visits of tree nodes. Needed because repeating an empty tree creates no instructions.
 const VISITS: u32 = 100_000;
 
 pub(super) type InstructionIndex = u32;
@@ -27,9 +27,9 @@ pub(super) enum Instruction {
     End,
     LineStart,
     LineEnd,
-    /// A word boundary, or with `true` its absence.
+    /// A word boundary; with `true`, any position that is not one.
     Boundary(bool),
-    /// Continues if the program at `body` matches from this position, or with `negate` if it does not.
+    /// Continues if the program at `body` matches from this position; with `negate`, only if it does not match.
     Look {
         body: InstructionIndex,
         behind: bool,
@@ -106,7 +106,7 @@ fn begins_at_start(tree: &Tree) -> bool {
 struct ProgramBuilder<'a> {
     instructions: Vec<Instruction>,
     memory: &'a mut MemoryBudget,
-    /// Visits of tree nodes that are left.
+    /// The number of tree nodes that may still be visited.
     visits: u32,
 }
 

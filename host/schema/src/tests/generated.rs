@@ -1,4 +1,4 @@
-//! Schemas of generators: each fixture compiles, accepts its good inputs and rejects its bad ones.
+//! Schemas written by generators: each fixture compiles, accepts its good inputs and rejects its bad ones.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -48,7 +48,7 @@ fn schemas_of_generators_have_their_verdicts() {
     }
 }
 
-/// Compares the fixtures of schemars, or writes them if `UPDATE_FIXTURES` is set.
+/// Compares a schema written by schemars with its fixture, or writes the fixture if `UPDATE_FIXTURES` is set.
 fn schemars<T: JsonSchema>(name: &str, settings: SchemaSettings, good: Value, bad: Value) {
     let schema = settings.into_generator().into_root_schema_for::<T>();
     let fixture = json!({"schema": schema, "good": good, "bad": bad});

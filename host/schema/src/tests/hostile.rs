@@ -81,7 +81,7 @@ fn circular_references_on_one_value_are_refused() {
     compile(&property(&json!({"$ref": "#/properties/x"}))).unwrap_err();
     compile(&property(&json!({"if": true, "then": {"$ref": "#/properties/x"}}))).unwrap_err();
     compile(&property(&json!({"dependentSchemas": {"a": {"$ref": "#/properties/x"}}}))).unwrap_err();
-    // A reference through a property or an item is a tree, not a circle.
+    // A reference through a property or an item describes a tree, not a cycle.
     for keyword in ["items", "contains", "additionalProperties", "propertyNames"] {
         compile(&property(&json!({keyword: {"$ref": "#/properties/x"}}))).unwrap();
     }
@@ -101,7 +101,7 @@ fn pattern_limits_apply_to_the_component() {
     assert_eq!(refused, 64 - 25);
 }
 
-/// Runs on a thread with a stack smaller than a fiber's, without optimizations.
+/// Runs on a thread with a smaller stack than a Wasmtime fiber has. Test builds are not optimized and need even more stack.
 fn with_small_stack<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -> T {
     thread::Builder::new().stack_size(512 << 10).spawn(run).unwrap().join().unwrap()
 }
@@ -198,7 +198,7 @@ fn limits_are_not_counted_as_violations() {
 
 #[test]
 fn giant_schemas_compile_in_linear_time() {
-    // The largest allowed schema, 64 KiB, in every direction.
+    // Schemas of the largest allowed size, 64 KiB, each filled with one kind of content.
     let fill = |part: &str, between: &str| {
         let mut text = String::new();
         while text.len() + part.len() < 65_000 {

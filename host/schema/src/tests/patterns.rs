@@ -1,4 +1,4 @@
-//! Patterns: examples of ECMA-262 and of the syntax that is accepted besides, and random patterns compared with another engine.
+//! Tests patterns: ECMA-262 examples, syntax that is accepted in addition, and random patterns compared with another engine.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -100,7 +100,7 @@ fn invalid_patterns_name_the_reason() {
     assert!(error.ends_with("groups are nested more than 50 deep."), "{error}");
 }
 
-/// Returns random patterns over a small alphabet, because texts then match often.
+/// Returns random patterns over a small alphabet, which makes matches likely.
 fn pattern() -> impl Strategy<Value = String> {
     let leaf =
         prop::sample::select(vec!["a", "b", "c", ".", "[ab]", "[^a]", r"\w", r"\d", "^", "$", "(?=a)", "(?!b)", r"\."]);
@@ -124,7 +124,7 @@ proptest! {
         let schema = property(&json!({"pattern": pattern}));
         // Three levels of look-around are not supported.
         let Ok(compiled) = compile(&schema) else { return Ok(()) };
-        // The other engine does not repeat look-around.
+        // The other engine refuses a repeated look-around.
         let Ok(other) = jsonschema::options().build(&schema) else { return Ok(()) };
         for text in texts {
             let input = json!({"x": text});

@@ -1,4 +1,4 @@
-//! Random schemas and values give the same results as the library `jsonschema`.
+//! Random schemas and values give the same results as the `jsonschema` library.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -129,7 +129,7 @@ proptest! {
         }
     }
 
-    /// Any JSON as a schema gives an error or a schema, never a panic.
+    /// Compiling any JSON as a schema returns a schema or an error, and never panics.
     #[test]
     fn no_schema_panics(x in value(), key in prop::sample::select(vec![
         "type", "enum", "minimum", "multipleOf", "minLength", "pattern", "items", "prefixItems", "contains", "required",

@@ -61,7 +61,7 @@ async fn agents_are_listed_in_the_order_of_their_creation() {
     assert_eq!((ids(&dead), all), (vec![two], 2));
     assert_eq!(ids(&store.dead_agents(tree.session(), 9).await.unwrap().0), [one_id, two]);
     assert!(!store.agent(tree.session(), two).await.unwrap().unwrap().alive);
-    // An ordinal is not used again.
+    // Ordinals are not reused.
     let four = tree.fork(three).await;
     assert_eq!(store.agent(tree.session(), four).await.unwrap().unwrap().ordinal, 4);
 }
@@ -117,7 +117,7 @@ async fn change_is_refused_if_an_agent_is_dead() {
     assert_eq!(store.session(tree.session()).await.unwrap().persona, "{}");
     assert_eq!((store.last_seq(tree.session()).await.unwrap(), store.tokens(tree.session()).await.unwrap()), (0, 0));
     assert_eq!(store.agents(tree.session()).await.unwrap().len(), 1);
-    // The change that kills an agent may require it, and append its last rows.
+    // The change that kills an agent may require it to be alive, and append its last rows.
     let change = SessionChange { kills: vec![tree.root], ..change(vec![tree.root]) };
     assert_eq!(tree.commit(change).await.unwrap().len(), 1);
     let error = StoreError::AgentDead(child);
@@ -214,7 +214,7 @@ async fn captured_lines_are_those_since_capturing_began() {
     assert_eq!(captured(tree.root).await, ["one", "two"]);
     assert_eq!(captured(child).await, Vec::<String>::new(), "it is not capturing");
     assert!(tree.store.agent(tree.session(), tree.root).await.unwrap().unwrap().capturing);
-    // A conversation has none of them.
+    // Captured lines are not part of the conversation.
     assert_eq!(tree.sent(tree.root).await, ["before"]);
     assert_eq!(tree.sent(tree.fork(tree.root).await).await, ["before"]);
     capture(tree.root, false).await;

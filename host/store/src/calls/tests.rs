@@ -66,7 +66,7 @@ async fn interrupted_call_ends_as_unknown_once() {
     let row = row(hold.session(), None);
     store.begin_calls(&hold, vec![open(&row, None)]).await.unwrap();
     settle_all(&store, vec![row.call, row.call]).await;
-    // The process that began the call ends it after another one has settled it.
+    // The process that began the call ends it after another process has settled it.
     store.end_call(row.clone(), true);
     store.settle().await.unwrap();
     assert_eq!(finished(&store).await, [(row.call, Some(Code::OutcomeUnknown))]);
@@ -155,12 +155,12 @@ async fn kept_result_lasts_until_its_row_is_committed() {
     let kept = store.kept_result(one).await.unwrap().unwrap();
     assert_eq!((kept.agent, kept.kind, &*kept.content), (tree.root, MessageKind::Tool, "one"));
     assert_eq!(kept.data.as_ref().unwrap()["call_id"], "one");
-    // Nothing else names its contents yet.
+    // Only the kept result names its contents so far.
     assert_eq!(store.collect().await.unwrap().attachments, 0);
     tree.commit(SessionChange { settles: vec![one], messages: vec![kept], ..SessionChange::default() }).await.unwrap();
     assert!(store.kept_result(one).await.unwrap().is_none());
     assert!(store.kept_result(two).await.unwrap().is_some());
-    // The calls of a dead agent have their rows.
+    // The kill has written rows for the calls of a dead agent.
     let child = tree.fork(tree.root).await;
     tree.kill(&[child]).await;
     let late = CallId::random();

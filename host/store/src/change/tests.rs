@@ -5,7 +5,7 @@ use patchbay_core::{MessageKind, SessionId, TurnCause, TurnState};
 use super::*;
 use crate::testing::{TestTree, letter, message, new_agent};
 
-/// Forks the root after `rows` rows. Returns how many rows of the database the change wrote.
+/// Forks the root after `rows` rows. Returns the number of database rows that the fork wrote.
 async fn writes_of_a_fork(rows: usize) -> u64 {
     let tree = TestTree::new().await;
     let messages = (0..rows).map(|_| message(tree.root, MessageKind::User, "text")).collect();

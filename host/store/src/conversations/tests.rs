@@ -34,7 +34,7 @@ async fn later_changes_of_the_parent_do_not_affect_the_child() {
     drop_message(&tree, root, three).await;
     assert_eq!(tree.sent(root).await, ["one", "two"]);
     assert_eq!(tree.sent(child).await, ["one", "two", "three"]);
-    // An agent that is forked now does not get the dropped row, though no row was added in between.
+    // An agent that is forked now does not inherit the dropped row, although no row was added in between.
     let second = tree.fork(root).await;
     assert_eq!(tree.sent(second).await, ["one", "two"]);
     compact(&tree, root, "summary", None).await;
@@ -68,7 +68,7 @@ async fn summary_of_the_child_keeps_inherited_rows() {
     assert_eq!(tree.sent(grandchild).await, ["two", "three", "four", "second"]);
 }
 
-/// Makes an agent that goes back to before row `before` of the agent `of`, and returns its id.
+/// Rewinds the agent `of` to before row `before`, and returns the id of the new agent.
 async fn rewind(tree: &TestTree, of: AgentId, parent: AgentId, before: u64) -> Result<AgentId, StoreError> {
     let agent = NewAgent { rewinds: Some((of, before)), ..new_agent(parent) };
     let id = agent.id;
@@ -107,10 +107,10 @@ async fn rewound_conversation_ends_before_the_message() {
     let again = rewind(&tree, root, root, three).await.unwrap();
     assert_eq!((tree.sent(again).await, texts(again).await), (vec!["summary".into()], vec!["one".into()]));
     let five = turn(&tree, again, TurnCause::Person, "five").await;
-    // An inherited row of a child, also from before its summary.
+    // A child can be rewound to an inherited row, even from before a summary.
     let of_child = rewind(&tree, child, root, answer).await.unwrap();
     assert_eq!(tree.sent(of_child).await, ["one"]);
-    // What the old agent says later does not come along, and its death changes nothing.
+    // Rows that the old agent adds later are not inherited, and killing an agent changes nothing.
     turn(&tree, root, TurnCause::Person, "late").await;
     tree.kill(&[child]).await;
     let third = rewind(&tree, again, root, five).await.unwrap();
@@ -140,7 +140,7 @@ async fn notifications_belong_to_the_conversation() {
     tree.add_row(notification).await;
     tree.add(tree.root, MessageKind::User, "a message").await;
     assert_eq!(tree.sent(tree.fork(tree.root).await).await, ["[Notification]", "a message"]);
-    // They do not serve to recognise a session.
+    // A notification does not count as the first message of a session.
     let first = tree.store.first_message(tree.session(), 99).await.unwrap().unwrap();
     assert_eq!(first.content, "a message");
 }
@@ -169,7 +169,7 @@ async fn circle_of_agents_does_not_run_forever() {
     assert!(tree.sent(child).await.len() <= 65);
 }
 
-/// In the middle of a turn, only the user's messages are kept.
+/// A summary in the middle of a turn keeps only the user's messages.
 #[tokio::test]
 async fn summary_may_keep_the_requests_alone() {
     use MessageKind::{Assistant, Compaction, Skill, Tool, User};
@@ -200,10 +200,10 @@ struct CopiedRow {
     dropped: bool,
 }
 
-/// An agent of the model. `rows` begins with copies of the rows of its parent.
+/// An agent of the reference model. `rows` begins with copies of the rows that the agent inherits.
 struct CopiedAgent {
     id: AgentId,
-    /// Its parent; the root's is the root itself.
+    /// Its parent; the root is its own parent.
     parent: AgentId,
     rows: Vec<CopiedRow>,
     inherited: usize,
@@ -212,7 +212,7 @@ struct CopiedAgent {
     alive: bool,
 }
 
-/// Returns the rows that the model has for a conversation, without the rows after number `last`.
+/// Returns the rows of a conversation according to the reference model, up to number `last`.
 fn expected(rows: &[CopiedRow], last: u64) -> Vec<CopiedRow> {
     use MessageKind::{Assistant, Compaction, Skill, Tool, User};
     let rows = rows.iter().filter(|row| !row.dropped && row.seq <= last);
@@ -232,7 +232,7 @@ fn copied(from: &CopiedAgent, id: AgentId, parent: AgentId, last: u64) -> Copied
     CopiedAgent { id, parent, inherited: rows.len(), rows, turn: None, alive: true }
 }
 
-/// Does one step in the store and in the model.
+/// Does one step in the store and in the reference model.
 async fn step(tree: &TestTree, agents: &mut Vec<CopiedAgent>, action: u8, agent: Index, choice: Index) {
     use MessageKind::{Assistant, Capture, Command, Skill, Tool, User};
     let at = agent.index(agents.len());

@@ -50,7 +50,7 @@ async fn writes_of_an_earlier_hold_are_rejected() {
     ours.commit(&again, says(agent, &["d"])).await.unwrap();
 }
 
-/// Runs each kind of write under `hold`. The call of `keep_result` does not exist, which is not checked.
+/// Runs each kind of write under `hold`. `keep_result` does not check that its call exists.
 async fn each_write(store: &Store, hold: &Hold, agent: AgentId) -> [Result<(), StoreError>; 7] {
     let line = LineId::new(1, *agent.as_bytes());
     let row = QueueRow { line, agent, position: 1, text: "later".to_owned(), attachments: Vec::new() };
@@ -138,7 +138,7 @@ async fn session_state_needs_the_current_hold() {
     }
     assert_eq!(kv.get(&of(&new), "k").await.unwrap().unwrap().value, b"1");
     assert!(kv.delete(of(&new), "k".to_owned()).await.unwrap());
-    // Other state does not belong to the session.
+    // State of another owner does not depend on the hold of the session.
     kv.put(scope(KvOwner::User(PrincipalId::LOCAL)), "k".to_owned(), b"3".to_vec(), None).await.unwrap();
 }
 
@@ -185,7 +185,7 @@ async fn removed_session_cannot_be_held() {
     assert!(matches!(nothing, Err(StoreError::SessionNotFound(_))), "{nothing:?}");
 }
 
-/// A session of a build without holds has rows and no epoch.
+/// A session stored by a build without holds has rows, but no epoch.
 #[tokio::test]
 async fn sessions_of_earlier_builds_can_be_held() {
     let home = tempfile::tempdir().unwrap();

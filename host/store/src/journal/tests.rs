@@ -58,7 +58,7 @@ async fn journal_contents_are_opt_in_and_bounded() {
     assert_eq!((&kept[0].input, &kept[0].output), (&None, &None));
 
     let store = store.with_journal(JournalSettings { content: true, ..JournalSettings::default() });
-    // Three bytes each: the bound is inside a character.
+    // Each character has three bytes, so the limit is inside a character.
     let long = "€".repeat(JournalSettings::CONTENT_BYTES);
     store.journal(JournalRow { input: Some(long), ..row("a", session) }).await;
     store.settle().await.unwrap();
@@ -89,7 +89,7 @@ async fn queued_rows_are_written_when_the_store_closes() {
 #[tokio::test]
 async fn row_of_a_dropped_future_is_written() {
     let (home, store) = new_store();
-    // The writer waits for this job while the queue fills up.
+    // The writer waits for this transaction while the queue fills up.
     let other = rusqlite::Connection::open(home.path().join("patchbay.db")).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let session = SessionId::random();
@@ -251,7 +251,7 @@ async fn trimming_deletes_unused_call_sites() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 
-    /// After any number of rows, the newest `keep` are there, and a bounded number of others.
+    /// After any number of rows, the newest `keep` rows remain, and a bounded number of others.
     #[test]
     fn journal_size_is_bounded(keep in 1u32..200, count in 1i64..500) {
         let home = tempfile::tempdir().unwrap();

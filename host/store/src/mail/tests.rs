@@ -123,7 +123,7 @@ async fn dead_agents_get_no_mail() {
     let tree = TestTree::new().await;
     let (root, child) = (tree.root, tree.fork(tree.root).await);
     send(&tree, vec![letter(root, child, "kept")]).await.unwrap();
-    // Not even from the change that kills them; their own last mail is sent.
+    // Not even mail from the change that kills them. Their own last mail is sent.
     let kill = |mail| SessionChange { kills: vec![child], mail, ..SessionChange::default() };
     assert_dead(tree.commit(kill(vec![letter(root, child, "lost")])).await, child);
     assert!(tree.store.agent(tree.session(), child).await.unwrap().unwrap().alive);

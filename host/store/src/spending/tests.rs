@@ -1,4 +1,4 @@
-//! Ceilings, days, crashes and sums, even with several stores of one home.
+//! Tests of ceilings, days, crashes and sums, even with several stores of one home.
 
 use std::{
     collections::BTreeMap,
@@ -30,7 +30,7 @@ fn request(agent: AgentId, offers: &[Money]) -> NewRequest {
     NewRequest { agent, tool, provider, model, is_priced: true, offers: offers.to_vec() }
 }
 
-/// A home with a clock of its own.
+/// A home with its own clock.
 struct Home {
     folder: tempfile::TempDir,
     now: Arc<AtomicI64>,
@@ -41,7 +41,7 @@ impl Home {
         Self { folder: tempfile::tempdir().unwrap(), now: Arc::new(AtomicI64::new(DAY_MS)) }
     }
 
-    /// Opens the store as a process of its own does.
+    /// Opens the store as another process would.
     fn open(&self) -> Store {
         let now = Arc::clone(&self.now);
         let time = move || SystemTime::UNIX_EPOCH + Duration::from_millis(now.load(Ordering::Relaxed).cast_unsigned());
@@ -67,7 +67,7 @@ async fn reserved_money_is_settled_or_kept() {
     assert_eq!(over.so_far.session, SpentMoney { spent: Money::ZERO, reserved: cents(90) });
     store.settle_spending(first, Some(cents(5)));
     store.settle_spending(second, None);
-    // The second time has no effect.
+    // Settling it a second time has no effect.
     store.settle_spending(first, Some(cents(40)));
     store.settle().await.unwrap();
     let session = hold.session();
@@ -76,14 +76,14 @@ async fn reserved_money_is_settled_or_kept() {
     assert_eq!((spending.session, spending.today), (expected, expected));
     let [row] = &store.spending_rows(Some(session), None).await.unwrap()[..] else { panic!("one row") };
     assert_eq!((row.requests, row.unpriced, row.assumed), (2, 0, cents(50)));
-    // More than was reserved counts, too.
+    // A cost above the reservation counts in full.
     let third = reserve(&[cents(11)]).await.unwrap();
     store.settle_spending(third, Some(cents(90)));
     store.settle().await.unwrap();
     assert_eq!(store.spending(session).await.unwrap().session.spent, cents(145));
-    // What costs nothing is always possible.
+    // A request that costs nothing is always allowed.
     assert!(reserve(&[Money::ZERO]).await.is_ok());
-    // The money stays when the session goes.
+    // The cost is kept when the session is removed.
     store.remove_session(session).await.unwrap();
     assert_eq!(store.spending(session).await.unwrap().today.spent, cents(145));
 }
@@ -129,7 +129,7 @@ async fn day_ends_at_midnight_utc() {
     assert_eq!(store.spending_rows(None, Some(2)).await.unwrap(), rows[1..]);
 }
 
-/// As after `kill -9`: nothing settles, and another process takes the session.
+/// As after `kill -9`: nothing is settled, and another process takes the session over.
 #[tokio::test]
 async fn reservation_of_a_dead_process_counts_as_spent() {
     let home = Home::new();
@@ -153,12 +153,12 @@ async fn reservation_of_a_dead_process_counts_as_spent() {
     other.settle().await.unwrap();
 }
 
-/// Eight threads with a store each, as eight processes, with a session each.
+/// Eight threads stand for eight processes. Each has its own store and session.
 #[test]
 fn day_is_never_exceeded_by_concurrent_processes() {
     let home = Home::new();
     let limits = BudgetSettings { session: None, day: Some(cents(100)) };
-    // The first one creates the database.
+    // Opening the home once creates the database.
     drop(home.open());
     let granted: usize = std::thread::scope(|threads| {
         let run = || {
@@ -212,7 +212,7 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// The store agrees with a model of it, and no ceiling is exceeded by requests that cost at most their reservation.
+    /// The store agrees with a simple model, and no ceiling is exceeded by requests that cost at most their reservation.
     #[test]
     fn sums_are_those_of_the_requests(steps in prop::collection::vec(step(), 1..40)) {
         runtime().block_on(async {

@@ -36,13 +36,13 @@ pub(super) enum SearchedFile {
         /// Size of the file, in bytes.
         size: u64,
     },
-    /// The file was not searched. The text is the reason in the contract.
+    /// The file was not searched, for this reason of the WIT contract.
     Skipped(&'static str),
     /// The file was removed, or became something that a walk does not list.
     Gone,
 }
 
-/// Searches files one after another, with buffers that it keeps. Each thread has one.
+/// Searches files one after another, and reuses its buffers. Each thread has its own searcher.
 pub(super) struct FileSearcher<'a> {
     workspace: &'a Workspace,
     query: &'a TextQuery,
@@ -95,7 +95,7 @@ impl<'a> FileSearcher<'a> {
         let mut opened = opened.take(limits::SEARCHED_FILE_BYTES);
         let mut probe = std::mem::take(&mut self.probe);
         let searched = fill(&mut opened, &mut probe).and_then(|length| {
-            // A probe that is not full has the whole file.
+            // A probe that is not full contains the whole file.
             let rest = (length == probe.len()).then_some(opened);
             self.search_bytes(file, &probe[..length], rest)
         });
@@ -103,7 +103,7 @@ impl<'a> FileSearcher<'a> {
         searched.unwrap_or(SearchedFile::Skipped("unreadable"))
     }
 
-    /// Opens a file. `None` if it is nothing that a walk lists.
+    /// Opens a file. `None` if a walk would not list it.
     fn open(&self, dir: &Arc<Dir>, file: &SearchFile) -> Result<Option<(File, Metadata)>, FileError> {
         if file.is_link {
             let path = RelPath::parse(&file.path)?;
@@ -173,9 +173,9 @@ struct LineSink<'a> {
     /// Lines up to this number are not collected: an earlier search returned them.
     from: u64,
     max_line_bytes: usize,
-    /// How many more matching lines to collect: one over the limit of the result, to detect a cut.
+    /// How many more matching lines to collect. Starts one above the limit of the result, to detect a cut.
     left: u32,
-    /// Remaining bytes of lines. Twice the limit of a result, because it may leave out context lines.
+    /// Remaining bytes of lines. Starts at twice the limit of a result, because the result may leave out context lines.
     left_bytes: usize,
     lines: Vec<MatchedLine>,
 }
@@ -212,12 +212,12 @@ impl Sink for LineSink<'_> {
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
         let line = without_end(found.bytes());
         let matched = self.matcher.find(line).ok().flatten();
-        // A pattern that matches only a `\r` at the end.
+        // Nothing is found if the pattern matches only the `\r` at the end.
         let matched = matched.map_or(line.len()..line.len(), |matched| matched.start()..matched.end());
         if self.add(found.line_number(), line, Some(matched)) {
             self.left -= 1;
         }
-        // Only a matching line ends the search: where the result is cut is decided at one.
+        // The search ends only at a matching line, because the result is only cut before one.
         Ok(self.left > 0 && self.left_bytes > 0)
     }
 

@@ -9,7 +9,7 @@ pub struct MatchedLine {
     pub number: u64,
     /// The line without its newline, or a part of the line. Bytes that are not UTF-8 are replaced by U+FFFD.
     pub text: String,
-    /// The byte of the line at which `text` begins.
+    /// The byte offset in the line at which `text` begins.
     pub start: u64,
     /// Size of the whole line, in bytes.
     pub size: u64,
@@ -18,7 +18,7 @@ pub struct MatchedLine {
 }
 
 impl MatchedLine {
-    /// Bytes that a line counts in addition to its text: roughly the guest's memory for its record.
+    /// Bytes that are counted for a line in addition to its text: roughly the guest's memory for its record.
     const OVERHEAD: usize = 48;
 
     /// Returns at most `most` bytes of `line`, beginning a little before the match.
@@ -42,7 +42,7 @@ impl MatchedLine {
         Self { number, text, start: part.start as u64, size: line.len() as u64, matched }
     }
 
-    /// Returns the bytes that the line counts in a result.
+    /// Returns the bytes that are counted for the line in a result.
     pub(super) fn cost(&self) -> usize {
         self.text.len() + Self::OVERHEAD
     }
@@ -57,7 +57,7 @@ fn part(line: &[u8], around: usize, most: usize) -> Range<usize> {
     boundary(line, start)..boundary(line, start + most)
 }
 
-/// Returns the first beginning of a character at or after `at`.
+/// Returns the first character boundary at or after `at`.
 fn boundary(line: &[u8], at: usize) -> usize {
     let inside = line[at..].iter().take(3).take_while(|byte| **byte & 0b1100_0000 == 0b1000_0000).count();
     at + inside

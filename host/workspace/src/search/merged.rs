@@ -9,7 +9,7 @@ use crate::{
     },
 };
 
-/// Bytes that a file counts besides its path and its lines.
+/// Bytes that are counted for a file in addition to its path and its lines.
 const FILE_OVERHEAD: usize = 64;
 
 /// The result of a text search under construction.
@@ -31,7 +31,7 @@ impl<'a> MergedResults<'a> {
         Self { query, max_bytes, matches: 0, bytes: 0, last: None, results: TextResults::default() }
     }
 
-    /// Adds the next file. Returns why the search ends here; then the file is missing or cut.
+    /// Adds the next file. Returns a reason if the search ends here, with this file left out or cut.
     pub(super) fn add(&mut self, path: String, file: SearchedFile) -> Option<SearchStop> {
         match file {
             SearchedFile::Gone => {}
@@ -91,7 +91,7 @@ impl<'a> MergedResults<'a> {
         }
     }
 
-    /// Adds the lines of a file as far as the result has room.
+    /// Adds the lines of a file until the result reaches a limit.
     fn add_lines(&mut self, path: &str, lines: Vec<MatchedLine>) -> Option<SearchStop> {
         let context = u64::from(self.query.context);
         let mut file = FileMatches { path: path.to_owned(), lines: Vec::new() };

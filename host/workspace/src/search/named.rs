@@ -12,7 +12,7 @@ use crate::{
     work::WorkBudget,
 };
 
-/// Bytes that an entry counts besides its path.
+/// Bytes that are counted for an entry in addition to its path.
 const ENTRY_OVERHEAD: usize = 24;
 
 pub(super) fn run(

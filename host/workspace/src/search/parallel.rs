@@ -1,4 +1,4 @@
-//! Runs the threads of a text search: one walks, several match, and the calling one collects the results in order.
+//! Runs the threads of a text search: one thread walks, several match, and the calling thread collects the results in order.
 
 use std::{
     io,
@@ -30,10 +30,10 @@ use crate::{
     work::WorkBudget,
 };
 
-/// The most files of one batch. Enough that the threads rarely wait for each other.
+/// The most files of one batch. With this number, the threads rarely wait for each other.
 const BATCH: usize = 32;
-/// The most batches that wait or run, and so the most directories that are open for them, and
-/// results that wait for an earlier one.
+/// The most batches that wait or run. Also limits the directories that are open for them, and the results that wait for
+/// an earlier result.
 const WINDOW: usize = 32;
 
 /// Files of one directory that follow each other in the order of paths.
@@ -77,7 +77,7 @@ pub(super) fn run(
             .map_err(FileError::io("."))?;
         let mut merged = MergedResults::new(query, bounds);
         let stop = collect(&results, &mut merged, bounds.until);
-        // The walk ends when it cannot pass on its next batch, and the other threads when the walk has ended.
+        // The walk ends when it cannot pass on its next batch. The other threads end when the walk has ended.
         halt.halt();
         drop(results);
         let walked = walker.join().unwrap_or_else(|panic| resume_unwind(panic));
@@ -105,7 +105,7 @@ fn collect(
             Err(RecvTimeoutError::Timeout) => return Some(SearchStop::Time),
             Err(RecvTimeoutError::Disconnected) => return None,
         };
-        // Without a result, the thread has panicked, and so does the scope.
+        // There is no result if the time ended, or if the thread panicked, which makes the scope panic.
         let Ok(files) = batch.recv_timeout(until.saturating_duration_since(Instant::now())) else {
             return Some(SearchStop::Time);
         };
@@ -120,7 +120,7 @@ fn collect(
 /// Searches batches until the walk has ended and no batch is left.
 fn match_batches(queue: &Mutex<Receiver<FileBatch>>, mut searcher: FileSearcher<'_>, query: &TextQuery) {
     loop {
-        // Locked while it waits: the other threads then wait for the lock.
+        // This thread holds the lock while it waits for a batch. The other threads wait for the lock.
         let next = queue.lock().recv();
         let Ok(FileBatch { dir, files, done }) = next else { return };
         let mut results = Vec::with_capacity(files.len());
@@ -153,12 +153,12 @@ fn feed(
     let after = query.after.as_ref();
     let start = WalkStart {
         after: after.map_or("", |after| after.path.as_str()),
-        // Its later lines are still to be searched.
+        // The later lines of this file are still to be searched.
         is_included: after.is_some_and(|after| after.line.is_some()),
     };
     let mut work = WorkBudget::default().halted_by(bounds.halt.clone());
     let walked = walk::visit(workspace, selection, start, &mut work, &mut feeder);
-    // Also after an error: the files before it are part of the result.
+    // Even after an error, because the files before it are part of the result.
     feeder.flush();
     walked
 }
@@ -166,7 +166,7 @@ fn feed(
 /// Collects files that follow each other into batches.
 struct BatchFeeder<'a> {
     workspace: &'a Workspace,
-    /// The next batch, as far as it is known.
+    /// The batch that is being filled.
     files: Option<(Arc<Dir>, Vec<SearchFile>)>,
     batches: Sender<FileBatch>,
     ordered: SyncSender<Receiver<BatchResults>>,
@@ -175,7 +175,7 @@ struct BatchFeeder<'a> {
 }
 
 impl BatchFeeder<'_> {
-    /// Passes on the next batch. Waits while there are [`WINDOW`] batches.
+    /// Passes on the filled batch. Waits while there are [`WINDOW`] batches.
     fn flush(&mut self) {
         let Some((dir, files)) = self.files.take() else { return };
         let (done, results) = mpsc::sync_channel(1);

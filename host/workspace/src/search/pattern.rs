@@ -32,7 +32,7 @@ pub(super) fn compile(query: &TextQuery) -> Result<RegexMatcher, FileError> {
         .size_limit(limits::PATTERN_AUTOMATON)
         .dfa_size_limit(limits::PATTERN_CACHE)
         .crlf(true)
-        // After `crlf`, which also sets it: only a newline ends a line.
+        // Set after `crlf`, which also changes it, because only a newline ends a line.
         .line_terminator(Some(b'\n'));
     builder.build(pattern).map_err(|error| {
         refused(match error.kind() {
@@ -44,7 +44,7 @@ pub(super) fn compile(query: &TextQuery) -> Result<RegexMatcher, FileError> {
     })
 }
 
-/// Checks the pattern alone. The builder wraps it in a group, so its messages would name other
+/// Checks the pattern on its own. The builder wraps the pattern in a group, so its error messages would name other
 /// columns, and it would accept `a)|(b`.
 fn check_syntax(query: &TextQuery) -> Result<(), String> {
     let mut parser = regex_syntax::ParserBuilder::new();

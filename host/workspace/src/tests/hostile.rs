@@ -102,7 +102,7 @@ fn circular_links_are_refused() {
     }
     assert_eq!(fixture.read(&format!("link{}", limits::LINKS - 1)).unwrap(), "x");
     assert_eq!(fixture.read("here/here/here/end").unwrap(), "x");
-    // Forty links of a thousand parts each would need very many look-ups.
+    // Ten links of a thousand segments each would need too many lookups.
     for link in 0..10 {
         fixture.link(format!("{}winding{}", "./".repeat(1_000), link + 1), &format!("winding{link}"));
     }
@@ -128,7 +128,7 @@ fn pipes_and_devices_never_block() {
             [kind(workspace.read(path, 0, 10)), kind(workspace.write(path, b"x")), kind(workspace.delete(path))]
         });
         let listed = workspace.walk("**", None, 10).unwrap();
-        // Also if the type is only known after opening.
+        // Opening it does not block either, in case the type is only known afterwards.
         let opened = crate::handle::open(
             &cap_std::fs::Dir::open_ambient_dir(&fixture.root, cap_std::ambient_authority()).unwrap(),
             "fifo",

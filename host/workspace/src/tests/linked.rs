@@ -6,7 +6,7 @@ use super::{Fixture, kind};
 use crate::{ProtectedPaths, Workspace, WorkspaceAccess};
 
 impl Fixture {
-    /// Opens the workspace again with a folder of skills of the operator, which is outside of it.
+    /// Opens the workspace again. The operator's folder of skills is outside of it.
     fn with_skills_of_the_operator(&mut self) {
         let protected = ProtectedPaths::default().with_links_in([self.skills_of_the_operator()]);
         fs::create_dir_all(self.skills_of_the_operator()).unwrap();
@@ -17,12 +17,12 @@ impl Fixture {
         self.root.parent().unwrap().join("config/skills")
     }
 
-    /// Makes a link in that folder.
+    /// Makes a link in the operator's folder of skills.
     fn link_skill(&self, target: impl AsRef<std::path::Path>, name: &str) {
         std::os::unix::fs::symlink(target, self.skills_of_the_operator().join(name)).unwrap();
     }
 
-    /// Asserts that none of `paths` can be written or deleted, because a link leads there, and that nothing is left of the attempt.
+    /// Asserts that none of `paths` can be written or deleted, because a link leads there, and that the attempt leaves no trace.
     fn assert_linked(&self, paths: &[&str]) {
         for path in paths {
             let parent_was_there = self.root.join(path).parent().unwrap().exists();
@@ -86,7 +86,7 @@ fn link_that_is_made_or_leads_somewhere_later_counts_at_the_next_write() {
 #[test]
 fn linked_folders_of_other_workspaces_count() {
     let mut fixture = Fixture::new();
-    // A repository in the workspace, and one around it.
+    // One repository is in the workspace, and one is around it.
     fixture.file("vendor/repository/skills/x/SKILL.md", "Go.");
     fixture.link("../skills", "vendor/repository/.claude/skills");
     fixture.file("project/skills/x/SKILL.md", "Go.");
@@ -97,7 +97,7 @@ fn linked_folders_of_other_workspaces_count() {
     fixture.workspace = open(&fixture.root, ProtectedPaths::default());
     fixture.assert_linked(&["skills/x/SKILL.md"]);
     fixture.assert_written(&["src/x.rs"]);
-    // The workspace that the user chose is never closed by a folder above it.
+    // Links in a folder above never protect the root that the user chose.
     fixture.root = fixture.root.join("skills");
     fixture.workspace = open(&fixture.root, ProtectedPaths::default());
     fixture.assert_written(&["x/SKILL.md"]);

@@ -69,7 +69,7 @@ fn folders_of_skills_are_read_but_not_written() {
     assert_eq!(kind(fixture.workspace.delete("shared/renamed/x/SKILL.md")), "denied");
     assert!(!fixture.root.join("later").exists());
     fixture.workspace.write("shared/notes", b"x").unwrap();
-    // A workspace that is itself in one of them.
+    // The root of a workspace may itself be in a folder of skills.
     let root = fixture.root.join("shared/renamed/x");
     let inside = Workspace::open_for_plugins(&WorkspaceAccess { root, protected, write_instructions: false }).unwrap();
     assert_eq!(inside.read("SKILL.md", 0, 9).unwrap(), b"Go.");
@@ -104,7 +104,7 @@ fn renamed_own_folder_stays_protected() {
 fn own_folder_created_later_is_protected() {
     let mut fixture = Fixture::new();
     fixture.protecting(&["home/config"]);
-    // Created by the plugin. The next start would read its file as configuration.
+    // The plugin tries to create it. The next start would read the file as configuration.
     assert_eq!(kind(fixture.workspace.write("home/config/config.toml", b"x")), "denied");
     assert!(!fixture.root.join("home/config").exists());
     // Created by another process after this one started.

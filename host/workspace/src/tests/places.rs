@@ -41,7 +41,7 @@ fn place_to_write_changes_no_file() {
     assert_eq!(fixture.read("a.txt").unwrap(), "text");
     assert_eq!(fixture.workspace.place_to_write("new/b.txt", 9).unwrap(), Some(place("new/b.txt", 9)));
     assert!(fixture.root.join("new").is_dir() && !fixture.root.join("new/b.txt").exists());
-    // A bare repository has these names; only the write itself holds the lock that keeps its halves apart.
+    // A bare repository has a file of this name. Only `write` holds the lock that keeps two writes from creating one together.
     assert_eq!(fixture.workspace.place_to_write("x/HEAD", 9).unwrap(), None);
 }
 

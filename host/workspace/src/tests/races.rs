@@ -12,7 +12,7 @@ use super::Fixture;
 /// Number of swaps in each test.
 const SWAPS: usize = 1_000;
 
-/// Files outside have other contents and another size than files inside.
+/// Files outside have different contents and sizes than files inside.
 fn fixture() -> Fixture {
     let fixture = Fixture::new();
     fixture.file("dir/secret", "inside");
@@ -47,7 +47,7 @@ impl Drop for SetOnDrop<'_> {
     }
 }
 
-/// Replaces `dir` by a link for a moment.
+/// Replaces `dir` with a link for a moment.
 fn swap_directory(fixture: &Fixture) {
     // A write may create a directory while the name is free, and may still be filling it, so removing it can take
     // several tries.

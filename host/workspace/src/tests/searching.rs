@@ -38,7 +38,7 @@ fn after(path: &str, line: Option<u64>) -> Option<SearchPosition> {
     Some(SearchPosition { path: path.to_owned(), line })
 }
 
-/// Returns lines in the form of grep: `path:number:text` for a match, `path-number-text` for a context line.
+/// Returns lines in grep's format: `path:number:text` for a match, `path-number-text` for a context line.
 fn shown(results: &TextResults) -> Vec<String> {
     let files = results.files.iter();
     let lines = files.flat_map(|file| file.lines.iter().map(move |line| (&file.path, line)));
@@ -58,7 +58,7 @@ impl Fixture {
         self.workspace.search(query, &EditorTexts::new(), &bounds())
     }
 
-    /// Returns the lines of a search that sees everything.
+    /// Returns the lines of a search, which must not stop early.
     fn found(&self, query: &TextQuery) -> Vec<String> {
         let results = self.search(query).unwrap();
         assert_eq!((results.stopped, &results.next), (None, &None));
@@ -167,7 +167,7 @@ fn results_are_limited_in_bytes() {
     assert_eq!(results.stopped, Some(SearchStop::Bytes));
     let bytes: usize = results.files.iter().flat_map(|file| &file.lines).map(|line| line.text.len()).sum();
     assert!(bytes <= limits::SEARCH_RESULT_BYTES && bytes > limits::SEARCH_RESULT_BYTES * 9 / 10, "{bytes}");
-    // It ends in the third file, and goes on there.
+    // The result ends in the third file, and the next search continues there.
     let next = results.next.unwrap();
     assert_eq!(next.path, results.files.last().unwrap().path);
     let rest = fixture.search(&TextQuery { after: Some(next.clone()), ..wide.clone() }).unwrap();
@@ -309,7 +309,7 @@ fn limit_of_the_walk_returns_what_is_before_it() {
     let results = fixture.search(&query("fox")).unwrap();
     assert_eq!((shown(&results), results.stopped), (owned(&["a:1:fox"]), Some(SearchStop::Files)));
     assert_eq!(results.next, after("a", None));
-    // Nothing more can be searched from there, which is an error that names the folder.
+    // A search that begins there cannot continue, which is an error.
     let error = fixture.search(&TextQuery { after: results.next, ..query("fox") }).unwrap_err();
     assert_eq!(error.kind(), "too-large");
     let around = TextQuery { globs: owned(&["!d"]), ..query("fox") };
@@ -326,7 +326,7 @@ fn time_ends_a_search() {
     assert_eq!(kind(fixture.workspace.find(&named(&[]), &late)), "timeout");
 }
 
-/// A search with a slow pattern over much text ends soon after it was halted.
+/// A search with a slow pattern over much text ends soon after it is halted.
 #[test]
 fn halted_search_ends_soon() {
     let fixture = Fixture::new();
@@ -344,7 +344,7 @@ fn halted_search_ends_soon() {
     assert!(bounds.until > Instant::now() + Duration::from_secs(40), "it took far more than a moment");
 }
 
-/// Twenty files among thousands, in one call, the same each time.
+/// One call finds twenty files among thousands, with the same result each time.
 #[test]
 fn all_hits_of_a_large_tree_are_found() {
     let fixture = Fixture::new();

@@ -58,7 +58,7 @@ fn entries_are_sorted_by_path_bytes() {
         assert_eq!(listed, expected);
         assert!(listed.is_sorted_by(|a, b| a.as_bytes() < b.as_bytes()));
     }
-    // A page may begin after any text.
+    // A page may begin after any string.
     let after = |after| fixture.workspace.walk("**", Some(after), 1).unwrap().remove(0).path;
     assert_eq!(after("a/c-"), "a/c-d");
     assert_eq!(after("a/"), "a/0");

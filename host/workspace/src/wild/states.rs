@@ -51,7 +51,7 @@ impl StateSet {
         let mut steps = self.0.len() as u64;
         for index in 0..self.0.len() {
             let mut done = 0u64;
-            // A position is only reached from lower ones, so it is correct to handle the lowest one first.
+            // A position is only reached from lower positions, so it is correct to handle the lowest one first.
             while let Some(rest) = self.0.get(index).map(|word| word & !done).filter(|rest| *rest != 0) {
                 let bit = rest.trailing_zeros() as usize;
                 done |= 1 << bit;
