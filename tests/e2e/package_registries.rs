@@ -1,4 +1,4 @@
-//! Packages from registries: versions of tags, credentials, and the page for publishers.
+//! Packages from registries: versions in tags, credentials, and the page for publishers.
 
 use std::{
     collections::BTreeMap,
@@ -21,13 +21,13 @@ const LOGIN: &str = "YWRhOnBhc3N3b3Jk";
 
 #[derive(Default)]
 struct Shelf {
-    /// What is served, by path and query.
+    /// The served contents, by path and query.
     files: BTreeMap<String, Vec<u8>>,
     /// Whether requests need [`LOGIN`].
     is_private: bool,
 }
 
-/// A registry with the repository `acme/greet`. Blobs that are pushed are damaged, because a request is read as text.
+/// A registry with the repository `acme/greet`. Pushed blobs are damaged, because the server reads a request as text.
 struct Registry {
     server: Server,
     shelf: Arc<Mutex<Shelf>>,
@@ -44,7 +44,7 @@ impl Registry {
         format!("oci://{}/acme/greet:{version}", self.server.host())
     }
 
-    /// Puts a version there, in the place of one that is there.
+    /// Publishes a version, and replaces it if it exists.
     fn publish(&self, version: &str, component: &[u8], signature: Option<Vec<u8>>) {
         let package = PushedComponent {
             title: "greet.wasm".to_owned(),
@@ -93,7 +93,7 @@ fn answer(shelf: &mut Shelf, request: &str) -> Vec<u8> {
     [head.into_bytes(), body].concat()
 }
 
-/// Returns a component whose tool answers with a text.
+/// Returns a component whose tool returns this text.
 fn greeter(answer: &str, version: Option<&str>) -> Vec<u8> {
     let version = version.map(|version| format!("version: {version}\n")).unwrap_or_default();
     let skill_md =
@@ -114,7 +114,7 @@ fn package_without_a_version_has_the_one_of_its_tag() {
     let updated = update("1.1.0");
     assert!(updated.code == Some(0) && updated.out.starts_with("greet: 1.0.0 to 1.1.0\n"), "{updated:?}");
     assert_eq!(patchbay.line("/greet {}"), "two");
-    // A tag that moves is no update.
+    // Moving a tag is not an update.
     registry.publish("1.1.0", &greeter("three", None), None);
     refused(&patchbay, &["update", "greet", "--yes", "--to", "1.1.0"], "version_changed");
     let lower = update("1.0.0");
