@@ -153,7 +153,7 @@ fn private_registry_is_synced_with_its_credential() {
     assert!(!locks[0].contains("password"));
 }
 
-/// Runs each line of the page as it is written, against a registry of this machine.
+/// Runs each line of the page exactly as written, against a registry on this machine.
 #[test]
 fn lines_of_the_publishers_page_run() {
     let (mut patchbay, registry) = (Patchbay::new(), Registry::new());
@@ -177,7 +177,7 @@ fn lines_of_the_publishers_page_run() {
     };
     let mut fingerprint = String::new();
     for line in blocks.iter().filter(|(of, _)| of == "sh").flat_map(|(_, text)| text.lines()) {
-        // It asks for a passphrase.
+        // Without these options the command asks for a passphrase.
         let quiet = if line.starts_with("ssh-keygen -t") { " -q -N ''" } else { "" };
         let out = run(&format!("{}{quiet}", local(line)));
         if line.starts_with("ssh-keygen -l") {
@@ -186,7 +186,7 @@ fn lines_of_the_publishers_page_run() {
     }
     let pushed = registry.shelf.lock().unwrap().files.contains_key("/v2/acme/greet/manifests/1.2.0");
     assert!(pushed && fingerprint.starts_with("SHA256:"), "{pushed} {fingerprint}");
-    // Both signatures are valid, and the rules of the page hold.
+    // Both signatures are valid, and the page's rules apply.
     for add in ["./greet.wasm --name file --rename greet=one", "./greet --name folder --rename greet=two"] {
         let added = run(&format!("patchbay plugin add {add} --yes"));
         assert!(added.contains(&format!("signer: {fingerprint};")), "{added}");
