@@ -48,9 +48,9 @@ const OWNED: &[(&str, &str)] = &[
     ("workspace", "grep-searcher"),
     ("store", "rusqlite"),
     ("egress", "reqwest"),
-    // Egress has it through rustls.
+    // Egress uses it through rustls.
     ("skill plugin", "ring"),
-    // Egress sends requests, mcp and serve answer them.
+    // Egress sends requests; mcp and serve respond to requests.
     ("egress mcp serve", "hyper"),
     ("mcp serve", "hyper-util"),
     ("serve", "axum"),
@@ -75,7 +75,7 @@ fn crates() -> Vec<(String, BTreeSet<String>)> {
     for entry in fs::read_dir(repository("host")).unwrap() {
         let folder = entry.unwrap();
         let name = folder.file_name().into_string().unwrap();
-        // No code, only features: nothing is imported through it.
+        // This crate has no code, only features, so nothing is imported through it.
         if name == "features" {
             continue;
         }
@@ -103,8 +103,8 @@ fn crates_import_only_lower_crates() {
     }
 }
 
-/// The table of crates, and the picture that shows which stand on which, in docs/architecture.md. A crate is on the lowest floor that
-/// is above all crates that it imports.
+/// The table of crates, and the picture of their layers, in docs/architecture.md. A crate is on the lowest floor that is above all
+/// crates that it imports.
 #[test]
 fn crates_in_the_architecture_document_are_generated() {
     let mut crates = crates();

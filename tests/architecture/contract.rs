@@ -38,8 +38,8 @@ fn frozen() -> Vec<PathBuf> {
     versions
 }
 
-/// Adds the packages of a folder under another version, because they would collide with other copies.
-/// `change` edits the text of each file.
+/// Adds the packages of a folder under another version, because they would clash with other copies. `change` edits the text of each
+/// file.
 fn add(resolve: &mut Resolve, folder: &Path, version: &str, change: impl Fn(String) -> String) {
     for package in PACKAGES {
         let path = folder.join(package).join(format!("{package}.wit"));
@@ -48,7 +48,7 @@ fn add(resolve: &mut Resolve, folder: &Path, version: &str, change: impl Fn(Stri
         let own = text.lines().find_map(|line| line.strip_prefix("package ")).unwrap();
         let (_, own) = own.trim_end_matches(';').split_once('@').unwrap();
         let text = change(text.replace(&format!("@{own}"), &format!("@{version}")));
-        // An interface has the same mark in each version that contains it, and no mark may be later than its package.
+        // An interface has the same mark in each version that contains it. No mark may be later than its package's version.
         let lines: Vec<_> = text.lines().filter(|line| !line.starts_with("@since(")).collect();
         let text = lines.join("\n");
         resolve.push_str(path, &text).unwrap_or_else(|error| panic!("{package} of {version}: {error:#}"));
@@ -62,8 +62,8 @@ fn add_world(resolve: &mut Resolve, number: usize, version: &str, body: &str) ->
     resolve.select_world(&[package], Some("w")).unwrap()
 }
 
-/// Checks that every interface and every world of the released packages in `folder` is the same after `change`, in both
-/// directions: a component of either version works where the other one is expected. Describes the differences.
+/// Checks that every interface and every world of the released packages in `folder` is unchanged after `change`, in both
+/// directions: a component of either version works where the other version is expected. Returns descriptions of the differences.
 fn differences(folder: &Path, now: &Path, change: impl Fn(String) -> String) -> Vec<String> {
     let mut resolve = Resolve::default();
     add(&mut resolve, folder, "1.0.0", |text| text);
@@ -260,7 +260,7 @@ async fn optional_interfaces_are_found() {
     let plan = sandbox.explain_thinking(&adapter, "x", None, &[]).await.unwrap();
     assert_eq!((&*plan.description[0], plan.warning.as_deref()), ("Thinking: low", Some("Little.")));
 
-    // Without them, and with facts that are too long.
+    // Without the optional interfaces, and with facts that are too long.
     let (sandbox, adapter) = loaded(&Adapter::default()).await;
     assert!(!adapter.lists_models());
     assert!(sandbox.begin_listing(&adapter, None, &[], &budgets(), log).await.unwrap().is_none());

@@ -1,5 +1,5 @@
-//! Checks the parts of documents that are generated from the source, and references in documents. `make docs` writes these parts
-//! again, and `docs/config.md`, which the tests of the binary check.
+//! Checks the parts of documents that are generated from the source, and references within documents. `make docs` regenerates these
+//! parts, and also `docs/config.md`, which the binary's own tests check.
 
 use std::{env, fmt::Write as _, fs, path::PathBuf};
 
@@ -17,8 +17,8 @@ pub fn assert_document(path: &str, expected: &str) {
     assert!(found == expected, "{path} is not what the source says; run: make docs");
 }
 
-/// Asserts that the generated part `name` of a document has this text, or writes it if `UPDATE_DOCS` is set. The part is between two
-/// comments, which Markdown does not show; everything else in the document is written by hand.
+/// Asserts that the generated part `name` of a document has this text, or writes it if `UPDATE_DOCS` is set. Two comments, which
+/// Markdown does not show, enclose the part; the rest of the document is written by hand.
 pub fn assert_generated(path: &str, name: &str, expected: &str) {
     let document = fs::read_to_string(repository(path)).unwrap();
     let (begin, end) = (format!("<!-- generated: {name} -->\n"), "<!-- end -->");
@@ -75,7 +75,7 @@ fn documents() -> Vec<PathBuf> {
     documents
 }
 
-/// Each row of a table has as many cells as its head. A bar in code ends a cell, too, unless it is escaped.
+/// Each row of a table has as many cells as its head. An unescaped bar ends a cell, even within code.
 #[test]
 fn rows_of_tables_have_the_cells_of_their_head() {
     let (mut rows, mut wrong) = (0, Vec::new());
@@ -164,7 +164,7 @@ fn example_of_tests_in_the_author_guide_is_tested() {
     assert!(guide.contains(&format!("```rust\n{example}\n```")), "docs/skills-rust.md must contain:\n{example}");
 }
 
-/// Every control in docs/security.md names existing tests.
+/// For every control, docs/security.md names tests that exist.
 #[test]
 fn tests_named_in_the_security_document_exist() {
     let text = fs::read_to_string(repository("docs/security.md")).unwrap();
@@ -189,8 +189,7 @@ fn tests_named_in_the_security_document_exist() {
     assert!(named > 60, "the tables are not found: {named} tests");
 }
 
-/// The entry for the registry of agents has this version and starts the front for editors. Its
-/// fields follow the registry's schema.
+/// The entry for the agent registry has this version and starts the front for editors. Its fields follow the registry's schema.
 #[test]
 fn registry_entry_is_of_this_version() {
     let entry: serde_json::Value =
@@ -205,7 +204,7 @@ fn registry_entry_is_of_this_version() {
     assert!(!targets.is_empty());
     for (target, of) in targets {
         assert!(systems.as_flattened().contains(target), "{target}");
-        // As `dist/archive.py` names the archive and its only folder.
+        // This matches how `dist/archive.py` names the archive and its only folder.
         let name = format!("patchbay-{}-{target}", package["version"].as_str().unwrap());
         assert_eq!((&of["cmd"], &of["args"]), (&format!("./{name}/patchbay").into(), &serde_json::json!(["acp"])));
         assert!(of["archive"].as_str().unwrap().ends_with(&format!("/{name}.tar.gz")));

@@ -12,7 +12,7 @@ use crate::repository;
 /// The features of each dependency: by name and version.
 type Features = BTreeMap<String, BTreeSet<String>>;
 
-/// Follows the features of rustix, and exists on Linux alone.
+/// A crate that follows rustix's features and exists on Linux only.
 const FOLLOWS: &str = "linux-raw-sys ";
 
 fn features(selection: &[&str]) -> Features {
@@ -27,7 +27,7 @@ fn features(selection: &[&str]) -> Features {
     for line in String::from_utf8(output.stdout).unwrap().lines() {
         let Some((package, features)) = line.split_once('\t') else { continue };
         let name = package.replace(" (proc-macro)", "");
-        // Our own crates have their path in the line.
+        // The line of one of our own crates contains a path.
         if !name.contains('(') && !name.starts_with(FOLLOWS) {
             let features = features.trim_end_matches(" (*)").split(',').filter(|feature| !feature.is_empty());
             all.entry(name).or_default().extend(features.map(str::to_owned));

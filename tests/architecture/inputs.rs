@@ -1,5 +1,5 @@
-//! Checks that the crates which write sessions read no wall clock and no randomness but through `store::Source`. `Instant` is
-//! allowed: it measures and ends waits, and its value cannot be stored.
+//! Checks that the crates that write sessions read the wall clock and random numbers only through `store::Source`. `Instant` is
+//! allowed, because it measures and ends waits, and its value cannot be stored.
 
 use proc_macro2::{TokenStream, TokenTree};
 use syn::{
@@ -10,10 +10,10 @@ use syn::{
 use crate::shape::{crates, is_test};
 
 const CRATES: &[&str] = &["store", "events", "tools", "agent", "session"];
-/// The file that reads both.
+/// The only file that may read both.
 const SOURCE: &str = "store/src/source.rs";
 
-/// The ends of paths that read a clock or make something random.
+/// The ends of paths that read a clock or create random values.
 const INPUTS: &[&str] = &[
     "SystemTime::now",
     "Timestamp::now",
@@ -27,7 +27,7 @@ const INPUTS: &[&str] = &[
     "getrandom::fill",
     "RandomState::new",
 ];
-/// Function names with the same effect in SQL.
+/// SQL functions with the same effect.
 const SQL: &[&str] = &["strftime(", "unixepoch(", "julianday(", "CURRENT_TIMESTAMP", "random(", "randomblob(", "'now'"];
 
 /// Collects the files that a source file includes, outside of tests.

@@ -11,7 +11,7 @@ use syn::{
 
 use crate::{documents::assert_generated, repository, shape};
 
-/// A constant is a limit if its documentation has one of these words.
+/// A constant is a limit if its documentation contains one of these words.
 const WORDS: &[&str] = &[
     "at once",
     "concurrent",
@@ -55,7 +55,7 @@ fn limits_that_the_configuration_sets() {
     assert_generated("docs/limits.md", "configured", &text);
 }
 
-/// Returns the row of a key of `config.toml` whose value is an amount, with the code of an exceeded limit in a column of its own.
+/// Returns the row for a key of `config.toml` whose value is an amount. The code of an exceeded limit has its own column.
 fn configured(row: &str) -> Option<String> {
     let [key, default, values, why] = row.strip_prefix("| ")?.strip_suffix(" |")?.split(" | ").collect::<Vec<_>>()[..]
     else {
@@ -94,7 +94,7 @@ fn fixed_limits() {
     assert_generated("docs/limits.md", "fixed", &text);
 }
 
-/// The constants of a file that are amounts, in their order.
+/// A file's constants that are amounts, in order.
 #[derive(Default)]
 struct Constants(Vec<Constant>);
 
@@ -102,7 +102,7 @@ struct Constant {
     name: String,
     value: Expr,
     why: String,
-    /// Its first line, counting the documentation, and its last.
+    /// The first line, including its documentation, and the last line.
     lines: (usize, usize),
 }
 
@@ -136,7 +136,7 @@ impl Constants {
         }
     }
 
-    /// Returns the name, the value and the documentation of each limit. A constant without documentation shares the comment of the constant
+    /// Returns the name, value and documentation of each limit. A constant without documentation shares the comment of the constant
     /// on the line above.
     fn limits(&self) -> Vec<(&str, String, &str)> {
         let known: BTreeMap<_, _> = self.0.iter().map(|constant| (&*constant.name, &constant.value)).collect();
@@ -171,7 +171,7 @@ fn documentation(attributes: &[Attribute]) -> String {
     text.replace("[`", "`").replace("`]", "`").replace('|', "\\|")
 }
 
-/// Returns the value of a constant in a readable unit, or as it is written if it depends on other files.
+/// Returns a constant's value in a readable unit, or the expression itself if it depends on other files.
 fn shown(constant: &Constant, known: &BTreeMap<&str, &Expr>) -> String {
     if let Some(ms) = milliseconds(&constant.value, known) {
         return in_units(ms, &[(86_400_000, " d"), (3_600_000, " h"), (60_000, " min"), (1_000, " s"), (1, " ms")]);
@@ -185,7 +185,7 @@ fn shown(constant: &Constant, known: &BTreeMap<&str, &Expr>) -> String {
     }
 }
 
-/// Formats an amount in the largest unit of which it is a multiple.
+/// Formats an amount in the largest unit that divides it.
 fn in_units(amount: u64, units: &[(u64, &str)]) -> String {
     let unit = units.iter().find(|(unit, _)| amount >= *unit && amount.is_multiple_of(*unit));
     unit.map_or_else(|| grouped(amount), |(unit, name)| format!("{}{name}", grouped(amount / unit)))

@@ -8,8 +8,8 @@ use std::{
 
 use crate::repository;
 
-/// The compiler of a bundled plugin runs on the machine that builds. Therefore only reviewed packages may be installed.
-/// `python3` is replaced by a program that records its arguments and prints the same report as pip.
+/// The compiler of a bundled plugin runs on the build machine, so only reviewed packages may be installed. `python3` is replaced
+/// with a program that records its arguments and prints the same report as pip.
 #[test]
 #[cfg(unix)]
 fn zig_is_installed_by_its_hashes_only() {

@@ -1,5 +1,5 @@
-//! Bounds on the shape of the host: how many files use each other in a circle, and how long files, functions and structs are. Tests
-//! are not counted. What is over a bound is listed here with its reason, and the lists may only shrink.
+//! Bounds on the shape of the host: how many files use each other in a cycle, and how long files, functions and structs are. Tests
+//! are not counted. Exceptions are listed here with a reason, and the lists may only shrink.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,13 +14,13 @@ use syn::{
 
 use crate::repository;
 
-/// Files of one crate that use each other, directly or through others.
+/// The most files of a crate that may use each other, directly or through others.
 const CIRCLE: usize = 3;
 const FILE_LINES: usize = 500;
 const FUNCTION_LINES: usize = 80;
 const FIELDS: usize = 20;
 
-/// Circles that are larger: the crate, the number of files, and why.
+/// Larger cycles: the crate, the number of files, and the reason.
 const CIRCLES: &[(&str, usize, &str)] = &[
     ("agent", 8, "the toolbox makes its tools from the parts of the agent that they read"),
     ("egress", 4, "the secrets of files and of commands are read through the lookup that has both"),
@@ -37,7 +37,7 @@ const CIRCLES: &[(&str, usize, &str)] = &[
     ("tools", 5, "a call is recorded with its errors, which name the call"),
 ];
 
-/// Files that are longer: the path below `host`, and why.
+/// Longer files: the path below `host`, and the reason.
 const LONG_FILES: &[(&str, &str)] = &[
     ("provider/src/providers/ask.rs", "one request with its fallbacks"),
     ("repl/src/terminal/transcript.rs", "each kind of event to its lines"),
@@ -47,10 +47,10 @@ const LONG_FILES: &[(&str, &str)] = &[
     ("store/src/journal.rs", "one row with its filters"),
 ];
 
-/// Functions that are longer: the path below `host` with the name, and why.
+/// Longer functions: the path below `host` with the name, and the reason.
 const LONG_FUNCTIONS: &[(&str, &str)] = &[];
 
-/// Structs with more fields: the path below `host` with the name, and why.
+/// Structs with more fields: the path below `host` with the name, and the reason.
 const WIDE_STRUCTS: &[(&str, &str)] = &[
     ("session/src/session.rs Session", "the parts of a session, each with its own lock"),
     ("store/src/change.rs SessionChange", "what one commit may contain; most of it is empty"),
@@ -69,9 +69,9 @@ pub(crate) struct Source {
 
 struct Used {
     path: Vec<String>,
-    /// The name that it has in this module; `None` for a path in an expression.
+    /// The item's name in this module; `None` for a path in an expression.
     name: Option<String>,
-    /// Whether other modules can use it from here by that name.
+    /// Whether other modules can use the item from here under that name.
     is_exported: bool,
 }
 
@@ -178,7 +178,7 @@ impl Uses {
     }
 }
 
-/// The modules of a crate by their paths, with what each uses.
+/// A crate's modules by path, with the items that each uses.
 struct Modules(BTreeMap<Vec<String>, Vec<Used>>);
 
 impl Modules {
@@ -208,7 +208,7 @@ impl Modules {
         }
     }
 
-    /// Returns the module that a path from the root leads to. Re-exported names are followed.
+    /// Returns the module that a path from the root leads to, following re-exports.
     fn target(&self, path: &[String], depth: usize) -> Option<&Vec<String>> {
         let (module, uses) = (0..=path.len())
             .rev()
@@ -286,7 +286,7 @@ impl<'ast> Visit<'ast> for Sizes {
     }
 }
 
-/// Returns the unlisted entries over a bound, and the listed ones that are not over it.
+/// Returns the entries that exceed a bound and are not listed, and the listed ones that no longer exceed it.
 fn problems(
     over: BTreeMap<String, String>,
     listed: impl IntoIterator<Item = String>,

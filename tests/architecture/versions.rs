@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::repository;
 
-/// The manifests that have the version of the product. Bundled skills, templates and test guests have versions of their own.
+/// The manifests with the product's version. Bundled skills, templates and test guests have versions of their own.
 const MANIFESTS: [&str; 7] = [
     "Cargo.toml",
     "agent.json",
@@ -36,7 +36,7 @@ fn every_manifest_has_the_version_of_the_product() {
     }
 }
 
-/// `make version`, in a copy. `cargo` is replaced by a program that notes where it was called.
+/// Runs `make version` in a copy. `cargo` is replaced with a program that records where it was called.
 #[test]
 #[cfg(unix)]
 fn make_version_changes_every_manifest() {

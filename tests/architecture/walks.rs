@@ -1,5 +1,5 @@
-//! Checks the walks of docs/architecture.md that name functions: each function is there and is called by one before it, and the way
-//! stays short.
+//! Checks the call paths in docs/architecture.md that name functions: each function exists and is called by an earlier one, and the
+//! path stays short.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,7 +13,7 @@ use syn::{
 
 use crate::repository;
 
-/// The longest way: functions, and files.
+/// The longest path: the number of functions, and of files.
 const STEPS: usize = 20;
 const FILES: usize = 12;
 
@@ -55,7 +55,7 @@ impl<'ast> Visit<'ast> for Calls {
         visit::visit_expr_call(self, call);
     }
 
-    /// Calls in the arguments of a macro, such as `tokio::select!`, are not parsed: each name before a parenthesis counts.
+    /// Calls in macro arguments, such as in `tokio::select!`, are not parsed. Each name before a parenthesis counts as a call.
     fn visit_macro(&mut self, mac: &'ast syn::Macro) {
         let text = mac.tokens.to_string();
         let words: Vec<&str> = text.split_whitespace().collect();

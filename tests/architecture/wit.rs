@@ -34,7 +34,7 @@ fn reference_of_the_contract_is_generated() {
     let mut resolve = Resolve::default();
     let packages = ["host", "skill", "provider"].map(|package| {
         let path = repository("wit").join(package).join(format!("{package}.wit"));
-        // To the parser, plain comments between declarations are documentation, too.
+        // The parser treats plain comments between declarations as documentation too.
         let text = fs::read_to_string(&path).unwrap();
         let lines: Vec<_> = text.lines().filter(|line| !is_plain_comment(line)).collect();
         resolve.push_str(&path, &lines.join("\n")).unwrap_or_else(|error| panic!("{error:#}"))
@@ -110,7 +110,7 @@ impl Reference<'_> {
         used
     }
 
-    /// Returns the interface that a type was taken from by `use`. `None` if `id` declares the type itself.
+    /// Returns the interface from which `use` imported a type; `None` if `id` declares the type itself.
     fn origin(&self, of: &TypeDef, id: InterfaceId) -> Option<InterfaceId> {
         let TypeDefKind::Type(Type::Id(target)) = of.kind else { return None };
         match self.resolve.types[target].owner {
@@ -144,7 +144,7 @@ impl Reference<'_> {
                 format!("enum {name} {{ {} }}", cases.join(", "))
             }
             TypeDefKind::Type(target) => format!("type {name} = {}", self.type_name(target)),
-            // A list, an option and so on with a name.
+            // A named list, option and so on.
             kind => format!("type {name} = {}", self.kind_name(kind)),
         }
     }
@@ -184,7 +184,7 @@ impl Reference<'_> {
         let mut text = paragraphs(&world.docs);
         for (verb, items) in [("imports", &world.imports), ("exports", &world.exports)] {
             for (key, item) in items {
-                // An interface that is only there for its types.
+                // An interface that only exists for its types.
                 let by_name = matches!(item, WorldItem::Interface { .. }) && !self.is_only_types(key);
                 if by_name {
                     writeln!(text, "- {verb} `{}`", self.resolve.name_world_key(key)).unwrap();
@@ -204,7 +204,7 @@ impl Reference<'_> {
         of.name.clone().unwrap_or_else(|| self.kind_name(&of.kind))
     }
 
-    /// Returns a type that has no name of its own, such as `list<u8>`.
+    /// Returns a type without a name of its own, such as `list<u8>`.
     fn kind_name(&self, kind: &TypeDefKind) -> String {
         let part = |of: &Option<Type>| of.as_ref().map_or_else(|| "_".to_owned(), |of| self.type_name(of));
         match kind {
@@ -243,7 +243,7 @@ fn primitive(of: &Type) -> &'static str {
     }
 }
 
-/// Returns a comment as paragraphs, with a blank line after it. Empty without a comment.
+/// Returns a comment as paragraphs followed by a blank line; empty if there is none.
 fn paragraphs(docs: &Docs) -> String {
     docs.contents.as_deref().map(|text| separated(text.trim_end()) + "\n\n").unwrap_or_default()
 }

@@ -5,25 +5,26 @@ use std::{collections::BTreeMap, fs, path::Path};
 
 use crate::repository;
 
-/// The folders that are searched. Their files are read by people.
+/// The folders that are searched, because people read their files.
 const FOLDERS: &[&str] = &["docs", "host", "plugins", "sdk", "tests", "wit"];
-/// Files beside these folders.
+/// Files outside of these folders.
 const FILES: &[&str] = &["CHANGELOG.md", "CONTRIBUTING.md", "Makefile", "README.md", "SECURITY.md"];
-/// Folders with built or foreign files, by name, and released copies, which never change.
+/// Folders with built or third-party files, by name, and released copies, which never change.
 const SKIPPED: &[&str] = &["target", "dist", "node_modules", ".tools", "recordings", "seeds", "frozen"];
 /// Endings of the searched files.
 const ENDINGS: &[&str] = &["rs", "md", "wit", "py", "js", "c", "toml", "Makefile"];
 
-/// Patterns that make a reader stumble in the middle of a sentence, and how many of them 1,000 lines of comments or of documents may
-/// have. `docs/style.md` suggests alternatives.
+/// Patterns that make readers stumble in the middle of a sentence, and how often each may occur in 1,000 lines of comments or of
+/// documents. `docs/style.md` suggests alternatives.
 const BUDGET: &[(&[&str], usize)] =
     &[(&["so that"], 3), (&["what it", "what they", "what a", "what the"], 2), (&["that of", "those of"], 1)];
 
-/// A doc comment with fewer characters rarely says more than the name below it, and at most this many of 100 may be so short.
+/// A doc comment with fewer characters rarely says more than the name below it. Of 100 doc comments, only this many may be so
+/// short.
 const SHORT: usize = 25;
 const SHORT_PERCENT: usize = 2;
 
-/// Documents whose sentences come from comments, programs or commits.
+/// Documents whose sentences come from comments, program output or commits.
 const GENERATED: &[&str] = &[
     "CHANGELOG.md",
     "docs/benchmarks.md",
@@ -46,12 +47,12 @@ impl Source {
         self.path.starts_with(folder) && self.path.ends_with(".rs")
     }
 
-    /// Returns each line, with its place.
+    /// Returns each line with its location.
     fn numbered(&self) -> impl Iterator<Item = (String, &str)> {
         self.text.lines().enumerate().map(|(number, line)| (format!("{}:{}", self.path, number + 1), line.trim()))
     }
 
-    /// Returns each line that is a comment, without its slashes.
+    /// Returns each comment line without its slashes.
     fn comments(&self) -> impl Iterator<Item = (String, &str)> {
         self.numbered().filter_map(|(place, line)| {
             let text = line.strip_prefix("//")?;
@@ -59,7 +60,7 @@ impl Source {
         })
     }
 
-    /// Returns each doc comment of an item, joined to one line, with the place of its first line.
+    /// Returns each item's doc comment, joined into one line, with the location of its first line.
     fn doc_comments(&self) -> Vec<(String, String)> {
         let (mut comments, mut is_open) = (Vec::<(String, String)>::new(), false);
         for (place, line) in self.numbered() {
@@ -74,7 +75,7 @@ impl Source {
         comments
     }
 
-    /// Whether the file has only tests.
+    /// Whether the file contains only tests.
     fn is_test(&self) -> bool {
         self.path.contains("/tests/") || self.path.ends_with("/tests.rs")
     }
@@ -89,7 +90,7 @@ fn sources() -> Vec<Source> {
         for entry in fs::read_dir(folder).unwrap() {
             let entry = entry.unwrap();
             let name = entry.file_name().into_string().unwrap();
-            // A link to a folder is neither: its files are read in their own place.
+            // A link to a folder is skipped, because its files are read at their own path.
             if entry.file_type().unwrap().is_dir() {
                 if !SKIPPED.contains(&&*name) && !name.starts_with(".venv") {
                     folders.push(entry.path());

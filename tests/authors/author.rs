@@ -18,8 +18,8 @@ pub struct Author {
     folder: TempDir,
 }
 
-/// Returns whether `what` runs in this test run; says so if it does not. `make test-authors-all` sets AUTHOR_TESTS=all; the words of
-/// AUTHOR_SKIP, such as `go,zig`, are left out, for machines that cannot have their compilers.
+/// Returns whether `what` runs in this test run, and prints a note if it does not. `make test-authors-all` sets AUTHOR_TESTS=all.
+/// AUTHOR_SKIP lists exceptions, such as `go,zig`, for machines that cannot install these compilers.
 pub fn runs_in_all(what: &str) -> bool {
     let variable = |name| env::var(name).unwrap_or_default();
     if variable("AUTHOR_TESTS") != "all" {
@@ -33,7 +33,7 @@ pub fn runs_in_all(what: &str) -> bool {
     !skipped
 }
 
-/// The folder with what all authors share: compilers, and what cargo has built.
+/// The folder that all authors share: compilers, and cargo's build results.
 pub fn shared() -> &'static Path {
     static SHARED: OnceLock<PathBuf> = OnceLock::new();
     SHARED.get_or_init(|| {
@@ -44,7 +44,7 @@ pub fn shared() -> &'static Path {
 }
 
 impl Author {
-    /// Creates an author who has the compilers of `language`.
+    /// Creates an author with the compilers for `language`.
     pub fn of(language: &str) -> Self {
         let author = Self { folder: tempfile::tempdir().unwrap() };
         fs::create_dir_all(author.folder.path().join("home/cache")).unwrap();
@@ -55,7 +55,7 @@ impl Author {
             "python" | "c" => language,
             _ => return author,
         };
-        // One installation at a time: npm and pip share caches of their own.
+        // Only one installation runs at a time, because npm and pip share their caches.
         static INSTALLING: Mutex<()> = Mutex::new(());
         let _installing = INSTALLING.lock();
         let installed = author.run(&["plugin", "tools", "install", toolchain]);
@@ -78,7 +78,7 @@ impl Author {
         self.run_in("", arguments)
     }
 
-    /// Runs the binary in a folder below the author's.
+    /// Runs the binary in a folder below the author's folder.
     pub fn run_in(&self, folder: &str, arguments: &[&str]) -> Ran {
         ran(self.command(folder, arguments).output().unwrap())
     }
@@ -96,7 +96,7 @@ impl Author {
         ran(output)
     }
 
-    /// Creates a command that runs the binary in a folder below the author's.
+    /// Creates a command that runs the binary in a folder below the author's folder.
     pub fn command(&self, folder: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new(binary::path());
         command.args(arguments).current_dir(self.work().join(folder));
@@ -107,11 +107,11 @@ impl Author {
     fn set_environment(&self, command: &mut Command) {
         command
             .env("PATCHBAY_HOME", self.home())
-            // Packages of the registry are built once for all tests.
+            // Packages from the registry are built once for all tests.
             .env("CARGO_TARGET_DIR", shared().join("cargo"));
     }
 
-    /// Runs `make TARGET` in a folder below the author's.
+    /// Runs `make TARGET` in a folder below the author's folder.
     pub fn make(&self, folder: &str, target: &str) -> Ran {
         let mut command = Command::new("make");
         command.args([target, &format!("PATCHBAY={}", binary::path().display())]).current_dir(self.work().join(folder));
@@ -119,7 +119,7 @@ impl Author {
         ran(command.output().unwrap())
     }
 
-    /// Runs a script in a folder below the author's, with the binary in the PATH.
+    /// Runs a script in a folder below the author's folder, with the binary in the PATH.
     pub fn shell(&self, folder: &str, script: &str) -> Ran {
         let binaries = binary::path().parent().unwrap().to_owned();
         let all = env::var_os("PATH").unwrap_or_default();
@@ -137,7 +137,7 @@ impl Author {
         ran.out
     }
 
-    /// Replaces `from` by `to` in a file of the author, which must contain it.
+    /// Replaces `from` with `to` in one of the author's files, which must contain it.
     pub fn edit(&self, path: &str, from: &str, to: &str) {
         let path = self.work().join(path);
         let text = fs::read_to_string(&path).unwrap();

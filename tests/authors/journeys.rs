@@ -1,4 +1,4 @@
-//! From nothing to a skill that answers, in each language.
+//! From an empty folder to a skill that works, in each language.
 
 use std::{fs, time::Instant};
 
@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use crate::author::{Author, runs_in_all};
 
-/// Creates a skill, builds it, calls it without installing it, tests it, adds it and uses it in a session. `broken` is an edit of its file
-/// `source` that makes the tool trap, with words of the place that must be shown.
+/// Creates a skill, builds it, calls it without installing it, tests it, adds it, and uses it in a session. `broken` is an edit of
+/// its file `source` that makes the tool trap, with a part of the location that must be shown.
 fn journey(language: &str, source: &str, broken: Option<(&str, &str, &str)>) {
     let author = Author::of(language);
     let name = format!("first-{language}");
@@ -18,13 +18,13 @@ fn journey(language: &str, source: &str, broken: Option<(&str, &str, &str)>) {
     assert_eq!(author.succeed(&name, &["plugin", "call", ".", "hello", r#"{"name":"Ada"}"#]), "Hello, Ada!\n");
     println!("{language}: {:.1} s from nothing to the first answer", start.elapsed().as_secs_f32());
 
-    // The case beside it says the same.
+    // The generated fixture expects the same result.
     let fixture = fs::read(author.work().join(&name).join("fixtures/hello.json")).unwrap();
     let fixture: Value = serde_json::from_slice(&fixture).unwrap();
     assert_eq!(fixture["result"][0]["text"], "Hello, Ada!");
     assert_eq!(author.succeed("", &["plugin", "test", &name]).lines().next(), Some("passed  fixtures/hello.json"));
 
-    // One changed word of the source, and the test is red with a difference that names the case. `make test` builds first.
+    // After one word of the source changes, the test fails with a difference that names the case. `make test` builds first.
     assert!(author.make(&name, "test").out.contains("passed  fixtures/hello.json\n1 passed, 0 failed; 6 rules hold\n"));
     author.edit(&format!("{name}/{source}"), "Hello", "Goodbye");
     let red = author.make(&name, "test");
@@ -33,7 +33,7 @@ fn journey(language: &str, source: &str, broken: Option<(&str, &str, &str)>) {
     author.edit(&format!("{name}/{source}"), "Goodbye", "Hello");
     author.succeed(&name, &["plugin", "build"]);
 
-    // An expected failure, and an input that the schema refuses.
+    // A failure that the tool reports, and an input that the schema refuses.
     let blank = author.run(&["plugin", "call", &name, "hello", r#"{"name":" "}"#]);
     assert_eq!(
         (blank.code, blank.err.contains("Error: the name is empty [tool_failed]")),
@@ -87,7 +87,7 @@ fn c() {
     journey("c", "skill.c", Some(("return patchbay_textf", trap, "at skill.c:11")));
 }
 
-/// The adapters that `plugin new` writes are tested like skills.
+/// The adapters that `plugin new` writes are tested in the same way as skills.
 fn provider_journey(language: &str, source: &str, from: &str, to: &str, difference: &str) {
     let author = Author::of(language);
     let name = format!("acme-{language}");

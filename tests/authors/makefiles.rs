@@ -1,4 +1,4 @@
-//! Zig and Go, whose templates have a Makefile in place of an SDK.
+//! Zig and Go, whose templates have a Makefile instead of an SDK.
 
 use std::{fs, path::PathBuf, process::Command};
 
@@ -6,8 +6,8 @@ use patchbay_tests::binary::{self, ran};
 
 use crate::author::{Author, runs_in_all, shared};
 
-/// Creates a skill, makes it, calls it, runs its case, adds it and uses it. `compiler` is the variable of the Makefile
-/// with the command of the compiler.
+/// Creates a skill, builds it with make, calls it, runs its case, adds it and uses it. `compiler` is the Makefile variable with the
+/// compiler's command.
 fn made(language: &str, compiler: &str) {
     let author = Author::of(language);
     let name = format!("made-{language}");
@@ -28,7 +28,7 @@ fn made(language: &str, compiler: &str) {
     assert_eq!(author.succeed("", &["exec", &format!("/{name} Ada")]), "Hello, Ada!\n");
 }
 
-/// Returns the Python of an environment with a package, which is installed there if it is not. Its version is pinned.
+/// Returns the Python of an environment with this package, which is installed if it is missing. Its version is pinned.
 fn python_with(package: &str) -> PathBuf {
     let folder = shared().join(package.replace("==", "-"));
     let python = folder.join("bin/python");
@@ -47,7 +47,7 @@ fn python_with(package: &str) -> PathBuf {
 #[test]
 fn zig() {
     if runs_in_all("zig") {
-        // The compiler of C is Zig's.
+        // Zig compiles the C code.
         let author = Author::of("c");
         let tools = fs::read_dir(author.home().join("cache/tools")).unwrap().flatten();
         let mut folders = tools.map(|entry| entry.path()).filter(|path| path.join("bin/python").exists());

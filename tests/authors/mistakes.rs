@@ -1,8 +1,7 @@
 //! Common mistakes of authors, and Patchbay's response to each: file and line where known, the problem, and the fix.
 //!
-//! The mistakes are data, in `mistakes/LANGUAGE.toml`; `corpus.rs` defines the fields of a case. By default
-//! only the cases with `ci = true` run. With AUTHOR_MISTAKES=all every case does, and UPDATE_DOCS=1 then
-//! writes docs/errors-for-authors.md.
+//! The mistakes are data in `mistakes/LANGUAGE.toml`; `corpus.rs` defines the fields of a case. By default only the cases with
+//! `ci = true` run. AUTHOR_MISTAKES=all runs all cases, and UPDATE_DOCS=1 then writes docs/errors-for-authors.md.
 
 mod corpus;
 mod document;
@@ -17,7 +16,7 @@ use self::{
     workshop::Workshop,
 };
 
-/// Runs the mistakes of a language, and fails with all of those that are not answered as the corpus says.
+/// Runs the mistakes of a language, and fails with every response that differs from the corpus.
 fn check(language: &'static str) {
     let is_complete = env::var("AUTHOR_MISTAKES").is_ok_and(|which| which == "all");
     let only = env::var("AUTHOR_MISTAKE").ok();
@@ -48,7 +47,7 @@ fn check(language: &'static str) {
     }
 }
 
-/// Checks the answer to a mistake.
+/// Checks the response to a mistake.
 fn answered(mistake: &Mistake, text: &str, code: Option<i32>, workshop: &Workshop) -> Result<(), String> {
     let expected = if mistake.is_note { Some(0) } else { mistake.code.or(Some(1)) };
     if code != expected {
@@ -62,7 +61,7 @@ fn answered(mistake: &Mistake, text: &str, code: Option<i32>, workshop: &Worksho
     }
 }
 
-/// Each language has thirty mistakes. Ten of them run with every check.
+/// Each language has thirty mistakes. Ten of them run by default.
 #[test]
 fn corpus_is_complete() {
     for language in Section::LANGUAGES {

@@ -1,4 +1,4 @@
-//! The complete skills of the pages for authors, built and used as written.
+//! The complete skills on the pages for authors, built and used exactly as written.
 
 use std::{
     fs,
@@ -67,7 +67,7 @@ fn complete_skill_in_c() {
     complete_skill("c", "docs/skills-c.md", "c", "// The current weather", "skill.c");
 }
 
-/// The page about tests, line by line: each `sh` block is run, and its output contains the `text` block behind it.
+/// The page about tests, line by line: each `sh` block is run, and its output contains the `text` block after it.
 #[test]
 fn testing_page() {
     let author = Author::of("js");

@@ -1,4 +1,4 @@
-//! From nothing to a provider that answers, in each language with a template.
+//! From an empty folder to a provider that works, in each language with a template.
 
 use std::fs;
 
@@ -9,7 +9,8 @@ use patchbay_tests::{
 
 use crate::author::{Author, runs_in_all};
 
-/// Creates a provider, builds it, checks it, adds it and uses its model. The server gives `answer` to a request with the key.
+/// Creates a provider, builds it, checks it, adds it and uses its model. The server responds with `answer` to a request with the
+/// key.
 fn provider(language: &str, environment: &str, path: &'static str, answer: &'static str) {
     let author = Author::of(language);
     author.succeed("", &["plugin", "new", "acme", "--lang", language, "--kind", "provider"]);
@@ -38,7 +39,7 @@ fn provider(language: &str, environment: &str, path: &'static str, answer: &'sta
     assert!(refused.err.contains("401"), "{}", refused.err);
 }
 
-/// An answer in the style of OpenAI's Chat Completions.
+/// A response in the format of OpenAI's Chat Completions.
 const EVENTS: &str = concat!(
     r#"data: {"model":"acme-1","choices":[{"delta":{"content":"Grüß "}}]}"#,
     "\n\n",

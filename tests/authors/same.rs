@@ -1,6 +1,6 @@
-//! One skill in every language: the same input gives the same bytes. The sources are in `same/`, and skill.rs says what each tool does.
+//! The same skill in every language: equal inputs give equal bytes. The sources are in `same/`; skill.rs documents each tool.
 //!
-//! Floats are left out: each language prints them by its own rules.
+//! Floats are left out, because each language prints them by its own rules.
 
 use std::{fs, path::Path};
 
@@ -27,7 +27,7 @@ fn failure(tool: &'static str, input: Value, kind: &str, message: &str) -> Case 
     Case { tool, input, data, message: Some(format!("Error: {message}")) }
 }
 
-/// The host's own answer, before the tool runs.
+/// The host's own error, before the tool runs.
 fn refused(tool: &'static str, input: Value, problem: &str) -> Case {
     let data = json!({"code": "invalid_input", "content": null, "kind": null});
     Case { tool, input, data, message: Some(format!("Error: input for 'same__{tool}' is invalid: {problem}.")) }
@@ -39,9 +39,9 @@ fn texts() -> Vec<(String, usize, usize, u32)> {
         "",
         " ",
         "plain",
-        // Twice the same letter: one code point, and a base with a combining accent.
+        // The same letter twice: as one code point, and as a base letter with a combining accent.
         "é e\u{301}",
-        // Beyond the basic plane, with a joiner and a variation selector.
+        // Outside of the basic plane, with a joiner and a variation selector.
         "👩\u{200d}🔬 ❤\u{fe0f} 𝕊",
         "العربية עברית 漢字 ภาษา",
         "quotes \" ' \\ / and `",
@@ -69,12 +69,12 @@ fn cases() -> Vec<Case> {
     const SAFE: i64 = (1 << 53) - 1;
     let mut cases = Vec::new();
     for (text, bytes, points, hash) in texts() {
-        // A million steps of an interpreter take more than the fuel of a call.
+        // A million steps of an interpreter need more fuel than a call has.
         if bytes < 100_000 {
             let measure = json!([{"type": "json", "json": {"bytes": bytes, "hash": hash, "points": points}}]);
             cases.push(result("measure", json!({"text": text}), measure));
         }
-        // The host removes control characters from its output, whatever the language.
+        // The host removes control characters from the output, whatever the language.
         let shown = patchbay_core::text::clean(&text);
         cases.push(result("echo", json!({"text": text}), json!([{"type": "text", "text": shown}])));
         let list = json!([null, true, false, [], {}, "", shown]);
@@ -91,7 +91,7 @@ fn cases() -> Vec<Case> {
     for (a, b) in [(0, 0), (-1, 1), (SAFE, 0), (-SAFE, 0), (SAFE, -SAFE), (SAFE - 1, 1), (1 << 31, 1 << 32)] {
         cases.push(result("add", json!({"a": a, "b": b}), json!([{"type": "json", "json": {"sum": a + b}}])));
     }
-    // For JSON Schema these are integers.
+    // JSON Schema accepts these numbers as integers.
     cases.push(result("add", json!({"a": 1.0, "b": -0.0}), json!([{"type": "json", "json": {"sum": 1}}])));
     cases.push(result(
         "add",

@@ -29,7 +29,7 @@ const ROWS: i64 = 10_000;
 const FORKS: usize = 200;
 const MAILS: usize = 2_000;
 const AGENTS: usize = 64;
-/// Words of an answer of one of many agents. The demo sends 50 in a second.
+/// Words in the answer of one of many agents. The demo provider sends 50 per second.
 const WORDS: usize = 150;
 
 pub fn measure(report: &mut Report) {
@@ -69,7 +69,7 @@ async fn ok(session: &Arc<Session>, text: &str) -> (u64, Outcome) {
     (time, outcome)
 }
 
-/// Makes a child and returns its UUID. It is in view.
+/// Forks a child, which is then in view, and returns its UUID.
 async fn fork(session: &Arc<Session>, text: &str) -> (u64, String) {
     let (time, outcome) = ok(session, text).await;
     (time, outcome.forked().unwrap().child_uuid.to_string())
@@ -134,7 +134,7 @@ fn mails(report: &mut Report, runtime: &Runtime) {
             agents.push(fork(&session, "/fork").await.1);
             ok(&session, "/switch root").await;
         }
-        // Stopped agents are not woken.
+        // Agents that were stopped are not woken.
         session.stop_all();
         let mail = |number: usize| format!("/mail-send {} \"mail number {number}\"", agents[number % agents.len()]);
         let mut alone = Vec::new();
@@ -145,7 +145,7 @@ fn mails(report: &mut Report, runtime: &Runtime) {
         let in_turn = nanoseconds(start);
         let start = Instant::now();
         for first in (0..MAILS).step_by(AGENTS) {
-            // A line runs from when it is submitted.
+            // Each line starts running as soon as it is submitted.
             let lines: Vec<_> =
                 (first..(first + AGENTS).min(MAILS)).map(|number| session.submit(&mail(number))).collect();
             for line in lines {
@@ -196,7 +196,7 @@ fn bare_commits(path: &Path, count: usize) -> Samples {
     Samples::new((0..count).map(commit).collect())
 }
 
-/// The first argument of the process whose memory is measured, by which it is recognised.
+/// The first argument of the separate process whose memory is measured, which identifies it.
 pub const ARGUMENT: &str = "idle-agents";
 
 fn memory(report: &mut Report) {
@@ -210,8 +210,8 @@ fn memory(report: &mut Report) {
     ));
 }
 
-/// Prints the KiB that the idle agents take. A process of its own: here, memory that other parts have freed would return to
-/// the system at the same time.
+/// Prints how many KiB the idle agents need. This runs in a separate process, because in this one, memory that other parts freed
+/// would return to the system at the same time.
 pub fn process() {
     let runtime = runtime();
     let patchbay = Patchbay::new();
@@ -224,7 +224,7 @@ pub fn process() {
             }
         };
         ok(&session, "hello").await;
-        // Fills the caches of the database, which would be counted as agents.
+        // Fills the database caches, which would otherwise count as memory of agents.
         for _ in 0..20 * AGENTS {
             let child = fork(&session, "/fork").await.1;
             ok(&session, &format!("/kill {child}")).await;

@@ -1,5 +1,5 @@
-//! The baseline: wasmtime alone, with the configuration and limits of the host, for the same component. `path` and
-//! `streaming` compare with it.
+//! The baseline: wasmtime alone, with the host's configuration and limits, running the same component. `path` and `streaming`
+//! compare with it.
 
 use std::{
     sync::Arc,

@@ -19,7 +19,7 @@ use crate::{
 };
 
 const RUNS: usize = 100;
-/// How long a process gets to become ready: less than anybody needs to answer a question.
+/// How long a process has to become ready, which is less time than a user needs to answer a question.
 const READING: Duration = Duration::from_millis(100);
 
 pub fn measure(report: &mut Report) {
@@ -54,7 +54,7 @@ pub fn measure(report: &mut Report) {
         runtime.block_on(async { cages.prepare() });
         thread::sleep(READING);
         ready.push(run(&runtime, || cages.start(&order).unwrap()));
-        // The next process starts now.
+        // The next process starts during this time.
         thread::sleep(READING);
     }
     report.table(
@@ -67,7 +67,7 @@ pub fn measure(report: &mut Report) {
     );
 }
 
-/// Runs a program to its end, and returns the time in nanoseconds.
+/// Runs a program to its end, and returns the nanoseconds that it took.
 fn run(runtime: &Runtime, start: impl FnOnce() -> RunningProgram) -> u64 {
     let began = Instant::now();
     let end = runtime.block_on(async { start().ended().await });

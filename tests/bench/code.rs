@@ -1,5 +1,4 @@
-//! Programs of the skill `code`: the cost of a run, and a thousand tool calls by one
-//! program against as many by a model.
+//! Programs of the skill `code`: the cost of a run, and a thousand tool calls by one program compared with as many by a model.
 
 use std::{sync::Mutex, time::Instant};
 
@@ -16,7 +15,7 @@ use crate::{
 };
 
 pub const CALLS: usize = 1_000;
-/// Runs of the empty program.
+/// How often the empty program runs.
 const RUNS: usize = 50;
 const BYTES_OF_A_TOKEN: usize = 4;
 
@@ -52,7 +51,7 @@ pub fn measure(report: &mut Report) {
     report.table(&["1,000 calls", "requests", "milliseconds", "thousands of tokens"], &rows);
 }
 
-/// Returns the calls of a model whose program calls [`CALLS`] tools, one after the other.
+/// Returns the script of a model whose program calls [`CALLS`] tools one after another.
 pub fn by_program() -> Vec<Value> {
     program(
         "let n = 0; for (let i = 0; i < COUNT; i++) n += Number(await tools.calc.eval({expression: `${i} + 1`})); n",
@@ -63,16 +62,16 @@ fn program(code: &str) -> Vec<Value> {
     vec![json!([["code__run", {"code": code.replace("COUNT", &CALLS.to_string())}]])]
 }
 
-/// Returns [`CALLS`] calls of a model, `each` in each answer.
+/// Returns the script of a model that makes [`CALLS`] calls, `each` of them per answer.
 pub fn by_model(each: usize) -> Vec<Value> {
     let call = |n: usize| json!(["calc__eval", {"expression": format!("{n} + 1")}]);
     (0..CALLS / each).map(|answer| (0..each).map(|n| call(answer * each + n)).collect()).collect()
 }
 
-/// Settings for a turn of so many calls.
+/// Settings for a turn with that many calls.
 pub const LIMITS: &str = "models = [{ id = \"local-1\", context_window = 1000000 }]\n[limits]\nturn_requests = 2000\n";
 
-/// Returns the median time in milliseconds, thousands of fuel and the peak of memory of the empty program.
+/// Returns the empty program's median time in milliseconds, thousands of fuel, and peak memory.
 fn empty() -> (f64, u64, f64) {
     let patchbay = Patchbay::new();
     assert_eq!(patchbay.exec(&["/code 1"; RUNS]).code, Some(0));
@@ -84,8 +83,8 @@ fn empty() -> (f64, u64, f64) {
     (number("time_us") as f64 / 1000.0, number("fuel") / 1000, number("peak_memory") as f64 / f64::from(1 << 20))
 }
 
-/// Runs one turn in which the model answers with these calls. Returns the requests, the time of the turn in nanoseconds, and the
-/// bytes of requests and answers.
+/// Runs one turn in which the model answers with these calls. Returns the number of requests, the time of the turn in nanoseconds,
+/// and the bytes of requests and responses.
 fn conversation(answers: Vec<Value>) -> (usize, u64, usize) {
     let script: Vec<Vec<u8>> = answers.iter().map(chat_calls).chain([CHAT.answer_with(&["Done."])]).collect();
     let (expected, answered): (usize, usize) = (script.len(), script.iter().map(Vec::len).sum());
@@ -94,7 +93,7 @@ fn conversation(answers: Vec<Value>) -> (usize, u64, usize) {
     let patchbay = CHAT.home(&server, LIMITS);
     let mut live = patchbay.live(&[]);
     live.answer(&format!("/model {}", CHAT.model));
-    // Both are compiled when they are first called.
+    // Compiles both skills before the measurement.
     for warming in ["/code 1", "/calc 1"] {
         assert_eq!(live.answer(warming).code(), "tool_result");
     }

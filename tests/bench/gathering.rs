@@ -1,4 +1,4 @@
-//! Sub-agents that a model forks at once: how long until their results are gathered, in how many requests.
+//! Sub-agents that a model forks together: how long it takes to gather their results, and how many requests.
 
 use std::{
     sync::{
@@ -20,7 +20,7 @@ use crate::{
 };
 
 const CHILDREN: usize = 8;
-/// How long the model of a child takes.
+/// How long a child's model takes to answer, in milliseconds.
 const ANSWER_MS: u64 = 1_000;
 const RUNS: usize = 5;
 
@@ -64,7 +64,7 @@ fn gather() -> Gathered {
     let server = Server::scripted(move |request| {
         let last = last_message(request).to_string();
         if last.contains("Do part ") {
-            // A child's request ends long after the last one of its wave has begun.
+            // A child's request ends long after the last request of its wave has begun.
             seen.fetch_max(begun.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
             let begun = Arc::clone(&begun);
             std::thread::spawn(move || {

@@ -19,13 +19,12 @@ pub struct Host {
 }
 
 impl Host {
-    /// Returns a host with its home in `home` and the skill `probe` with `component`. Compiled
-    /// components are stored in the home.
+    /// Returns a host with the home `home` and the skill `probe` with `component`. Compiled components are stored in the home.
     pub async fn new(home: &Path, component: &[u8]) -> Self {
         Self::with_plugin(home, &patchbay_tests::guest::package(component.to_vec(), "---\n---\n")).await
     }
 
-    /// Like [`Host::new`], for a plugin that has its SKILL.md in it.
+    /// Like [`Host::new`], but for a plugin with an embedded SKILL.md.
     pub async fn with_plugin(home: &Path, plugin: &[u8]) -> Self {
         let skills = home.join("skills");
         std::fs::create_dir_all(&skills).unwrap();
@@ -56,14 +55,13 @@ impl Host {
         }
     }
 
-    /// Returns the bytes of memory that the first call had at its peak.
+    /// Returns the peak memory of the first call, in bytes.
     pub async fn peak_memory(&self) -> u64 {
         let all = JournalFilter { session: None, skill: None };
         self.store.journal_rows(&all, 0, 1).await.unwrap()[0].row.peak_memory
     }
 
-    /// Runs the database operations of one call: reads whether its component is blocked,
-    /// and writes a row of the journal.
+    /// Runs the database operations of one call: checks whether its component is blocked, and writes a journal row.
     pub async fn database(&self, input: &Value) {
         assert!(!self.store.is_blocked(&self.component).await.unwrap());
         let row = JournalRow {

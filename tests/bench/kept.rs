@@ -1,4 +1,4 @@
-//! Writes a file whose old contents are kept for `/undo`, and compares it with the write alone.
+//! Writes a file whose old contents are kept for `/undo`, and compares that with a plain write.
 
 use std::time::Instant;
 
@@ -31,7 +31,7 @@ pub fn measure(report: &mut Report) {
     });
     let (mut alone, mut with_kept) = (Vec::new(), Vec::new());
     for number in 0..WRITES {
-        // New contents each time, because equal contents would be kept once.
+        // The contents differ each time, because equal contents are only kept once.
         let text = format!("line of text number {number}\n").repeat(LINES).into_bytes();
         let start = Instant::now();
         workspace.write("alone.txt", &text).unwrap();

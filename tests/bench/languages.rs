@@ -1,4 +1,4 @@
-//! One tool in several languages, and the same tool by other means: an MCP server, and a process for each call.
+//! One tool in several languages, and the same tool as an MCP server and as a process per call.
 
 use std::{
     fs,
@@ -64,7 +64,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("guests")
 }
 
-/// Returns the interpreter itself, in case `python3` is a wrapper.
+/// Returns the interpreter itself, because `python3` may be a wrapper.
 fn python() -> Command {
     Command::new(folder().join(".tools/python/bin/python"))
 }
@@ -73,8 +73,8 @@ fn peer(name: &str) -> PathBuf {
     folder().join("peers").join(name)
 }
 
-/// Returns the skill `same` of a language as a plugin called `probe`, built as its author would, with the
-/// compilers of `make test-authors`.
+/// Returns the skill `same` in a language as a plugin called `probe`, built as its author would build it, with the compilers of
+/// `make test-authors`.
 fn built(language: &str, file: &str) -> Vec<u8> {
     let patchbay = Patchbay::blank();
     let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -111,7 +111,7 @@ fn with_probe(plugin: &[u8]) -> Patchbay {
 fn component(plugin: &[u8], name: &str) -> Vec<String> {
     let home = tempfile::tempdir().unwrap();
     let first = || {
-        // A separate runtime: no task of the previous host may remain.
+        // A separate runtime, because no task of the previous host may remain.
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
         let start = Instant::now();
         let host = runtime.block_on(async {
@@ -200,7 +200,7 @@ fn server(name: &str, tool: &str, command: &mut Command) -> Vec<String> {
     vec![name.into(), none(), ms(cold.percentile(50)), none(), ms(warm.percentile(50)), ms(warm.percentile(99)), memory]
 }
 
-/// Returns the peak of the resident memory of a process in bytes; `None` where the system has no such file.
+/// Returns a process's peak resident memory in bytes; `None` if the system does not report it in a file.
 fn resident(process: u32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

@@ -1,5 +1,5 @@
-//! `make bench`: measures the overhead of the host over the baseline in one run, and writes docs/benchmarks.md. With
-//! names of parts as arguments, it measures only these and writes no file.
+//! `make bench` measures the host's overhead over the baseline in one run, and writes docs/benchmarks.md. With names of parts as
+//! arguments, it measures only those and writes no file.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod acp;
@@ -31,7 +31,7 @@ mod tokens;
 
 use std::{env, fs, path::Path, time::Instant};
 
-// The allocator of the host.
+// The same allocator as in the host.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -1,4 +1,4 @@
-//! A thousand skills in a hundred packages, beside the same skills in the user's folder; and adding one large package.
+//! A thousand skills in a hundred packages, compared with the same skills in the user's folder; and adding one large package.
 
 use std::{
     process::Command,
@@ -17,7 +17,7 @@ use crate::{
 const PACKAGES: usize = 100;
 const SKILLS: usize = 10;
 const RELOADS: usize = 40;
-/// Files of 1 MiB in the large package: the limit is 64 MiB together.
+/// Number of 1 MiB files in the large package. A package may have 64 MiB.
 const LARGE_FILES: u64 = 63;
 const ADDITIONS: usize = 5;
 
@@ -38,7 +38,7 @@ fn large_package(report: &mut Report) {
     patchbay.write("workspace/large/.claude-plugin/plugin.json", r#"{"name": "large"}"#);
     let mut state = 1_u64;
     for number in 0..LARGE_FILES {
-        // Xorshift: no two blocks are equal.
+        // Xorshift, which makes every block different.
         let words = (0..1 << 17).flat_map(|_| {
             state ^= state << 13;
             state ^= state >> 7;
@@ -62,7 +62,7 @@ fn large_package(report: &mut Report) {
         let elapsed = nanoseconds(start);
         assert_eq!(added.code, Some(0), "{}", added.err);
         assert_eq!(patchbay.run(&["plugin", "remove", "large"]).code, Some(0));
-        // The first one warms up.
+        // The first round is a warm-up.
         if round > 0 {
             floors.push(floor);
             additions.push(elapsed);
@@ -76,7 +76,7 @@ fn large_package(report: &mut Report) {
     eprintln!("packages: 64 MiB are added in {} times the floor", hundredths(&floors, &additions));
 }
 
-/// Returns the quotient of the medians, in hundredths.
+/// Returns the ratio of the medians, in hundredths.
 fn hundredths(one: &Samples, other: &Samples) -> f64 {
     (other.percentile(50) as f64 / one.percentile(50) as f64 * 100.0).round() / 100.0
 }
@@ -108,7 +108,7 @@ fn thousand_skills(report: &mut Report) {
         assert_eq!(added.code, Some(0), "{}", added.err);
     }
     let sessions = [&own, &packaged].map(session);
-    // Files that changed within the last two seconds are read again each time.
+    // Files that changed within the last two seconds would be read again each time.
     thread::sleep(Duration::from_secs(3));
     for (runtime, session) in &sessions {
         assert_eq!(session.snapshot().skills().len(), PACKAGES * SKILLS);

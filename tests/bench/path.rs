@@ -13,8 +13,8 @@ use crate::{
     report::{Report, Samples, us},
 };
 
-/// Calls of one kind in a round, and rounds. The kinds alternate, which spreads other load
-/// of the machine over all of them.
+/// Number of calls of one kind in a round, and number of rounds. The kinds alternate, which spreads other load on the machine over
+/// all of them.
 const BURST: usize = 200;
 const TURNS: usize = 100;
 const AT_ONCE: usize = 64;
@@ -92,7 +92,7 @@ pub fn measure(report: &mut Report) {
     report.table(&["at once", "wasmtime", "wasmtime, store", "Patchbay"], &speeds);
 }
 
-/// The duration of each call, and of all together.
+/// The duration of each call, and the total duration.
 #[derive(Default)]
 struct Burst {
     times: Vec<u64>,

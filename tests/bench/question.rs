@@ -1,4 +1,4 @@
-//! The difference of a large change, which a question shows before it opens.
+//! The diff of a large change, which is computed before a question opens.
 
 use std::{fs, hint::black_box, time::Instant};
 
@@ -10,7 +10,7 @@ use crate::{
     report::{Report, Samples, ms_row},
 };
 
-/// Lines of each text; both texts together have 10 MB.
+/// Number of lines in each text. Both texts together have 10 MB.
 const LINES: usize = 100_000;
 const RUNS: usize = 20;
 
@@ -19,7 +19,7 @@ pub fn measure(report: &mut Report) {
     let (old, new) = (text("before"), text("after!"));
     let one_line = old.replacen("before", "after!", LINES / 2).replacen("after!", "before", LINES / 2 - 1);
     let (mut floor, mut all, mut one) = (Vec::new(), Vec::new(), Vec::new());
-    // Resets the peak.
+    // Resets the peak memory.
     fs::write("/proc/self/clear_refs", "5").unwrap();
     let before = resident_kib(std::process::id());
     for _ in 0..RUNS {

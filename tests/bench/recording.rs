@@ -1,4 +1,4 @@
-//! The recording of calls, off and on alternately.
+//! Turns with and without the recording of calls, alternately.
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering},
@@ -44,12 +44,12 @@ pub fn measure(report: &mut Report) {
     report.table(&["", "off", "on", "noise", "cost"], &rows);
 }
 
-/// Returns the median times of a turn with the answers of `script`, in nanoseconds: without recording, with it, and without it again.
+/// Returns the median times of a turn in nanoseconds, answered with `script`: without recording, with it, and without it again.
 fn turns(script: Vec<Vec<u8>>) -> [u64; 3] {
     let next = AtomicUsize::new(0);
     let server = Server::new(move |_| script[next.fetch_add(1, Ordering::Relaxed) % script.len()].clone());
     let patchbay = CHAT.home(&server, LIMITS);
-    // The components are compiled.
+    // Compiles the components.
     turn(&patchbay, &[]);
     let mut times = [Vec::new(), Vec::new(), Vec::new()];
     for _ in 0..ROUNDS {
@@ -73,7 +73,7 @@ fn turn(patchbay: &Patchbay, options: &[&str]) -> u64 {
     time
 }
 
-/// Returns how much more `time` is than `other`, such as `+1.2`.
+/// Returns how much longer `time` is than `other`, in percent, such as `+1.2`.
 fn percent(time: u64, other: u64) -> String {
     format!("{:+.1}", (time as f64 / other as f64 - 1.0) * 100.0)
 }

@@ -1,4 +1,4 @@
-//! A thousand skills: all new, all unchanged, and their memory.
+//! A thousand skills: all of them new, all unchanged, and their memory.
 
 use std::{
     fmt::Write as _,
@@ -46,7 +46,7 @@ pub fn measure(report: &mut Report) {
     for (name, bytes) in &components {
         fs::write(skills.join(format!("{name}.wasm")), bytes).unwrap();
     }
-    // One half before and one after, which spreads other load of the machine over both.
+    // Half of the work runs before and half after, which spreads other load on the machine over both.
     let (first, second) = components.split_at(SKILLS / 2);
     let mut alone = cranelift(first);
     let (start, (runtime, session)) = (Instant::now(), session(&patchbay));
@@ -54,7 +54,7 @@ pub fn measure(report: &mut Report) {
     assert_eq!(session.snapshot().skills().len(), SKILLS);
     alone += cranelift(second);
     eprintln!("new: {} ms; Cranelift alone: {} ms", ms(new), ms(alone));
-    // Files that changed within the last two seconds are read again each time, to be sure that no change is missed.
+    // Files that changed within the last two seconds are read again each time, because another change might go unnoticed.
     thread::sleep(Duration::from_secs(3));
     runtime.block_on(async { session.submit("/reload_skills").await });
     drop((session, runtime));
@@ -150,7 +150,7 @@ fn cranelift(components: &[(String, Vec<u8>)]) -> u64 {
     nanoseconds(start)
 }
 
-/// Creates a session in a host that was just opened as the binary does.
+/// Creates a session in a host that was just opened, in the same way as the binary.
 pub(crate) fn session(patchbay: &Patchbay) -> (Runtime, Arc<Session>) {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let open = async || Host::open(config(&patchbay.home())).unwrap().new_session(&patchbay.workspace()).await;
@@ -158,7 +158,7 @@ pub(crate) fn session(patchbay: &Patchbay) -> (Runtime, Arc<Session>) {
     (runtime, session.unwrap())
 }
 
-/// Returns how long a new session of a host that was just opened takes.
+/// Returns how long a new session takes in a host that was just opened.
 pub(crate) fn opened(patchbay: &Patchbay) -> u64 {
     let start = Instant::now();
     let opened = session(patchbay);

@@ -20,7 +20,7 @@ use crate::report::{Report, Samples, us};
 
 const CALLS: usize = 100;
 const TURNS: usize = 5;
-/// Round trips of a turn that are compared: so many at its beginning and at its end.
+/// Number of round trips that are compared, at the beginning and at the end of the turn.
 const COMPARED: usize = 20;
 const RESULT: usize = 1_000;
 
@@ -57,7 +57,7 @@ pub fn measure(report: &mut Report) {
     );
 }
 
-/// Runs a turn; returns the duration of each round trip, and all requests.
+/// Runs a turn. Returns the duration of each round trip, and all requests.
 fn turn() -> (Vec<u64>, Vec<String>) {
     let times: Arc<Mutex<Vec<(Instant, Instant)>>> = Arc::default();
     let kept = Arc::clone(&times);
@@ -66,7 +66,7 @@ fn turn() -> (Vec<u64>, Vec<String>) {
         let came = Instant::now();
         let answer = match answered.fetch_add(1, Ordering::Relaxed) {
             CALLS => CHAT.answer_with(&["Done."]),
-            // A model that reads one file again and again is stopped.
+            // A model that repeatedly reads the same file would be stopped.
             number => chat_calls(&json!([["files__read", {"path": format!("{number}.txt")}]])),
         };
         kept.lock().unwrap().push((came, Instant::now()));
@@ -83,7 +83,7 @@ fn turn() -> (Vec<u64>, Vec<String>) {
     (trips, server.requests())
 }
 
-/// Sends the requests one after the other, each after the response to the one before.
+/// Sends the requests one after another, each after the response to the previous one.
 fn bare(requests: &[String]) -> Vec<u64> {
     let came: Arc<Mutex<Vec<Instant>>> = Arc::default();
     let kept = Arc::clone(&came);

@@ -1,4 +1,4 @@
-//! A search of a whole repository by a tool, beside a program that does nothing else.
+//! A tool's search of a whole repository, compared with a program that does nothing else.
 
 use std::{fs, path::Path, process::Command, time::Instant};
 
@@ -16,7 +16,7 @@ use crate::{
 
 const FILES: usize = 50_000;
 const IN_FOLDER: usize = 100;
-/// Every so many files have a hit.
+/// One file in this many has a hit.
 const HIT_EVERY: usize = 2_500;
 const SEARCHES: usize = 10;
 

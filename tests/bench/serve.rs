@@ -1,4 +1,4 @@
-//! Measures `patchbay serve`: a command over a WebSocket, clients that only listen, and its share of the binary.
+//! Measures `patchbay serve`: a command over a WebSocket, clients that only listen, and the server's share of the binary.
 
 use std::{process::Command, time::Instant};
 
@@ -17,7 +17,7 @@ use crate::{
 
 const TIMES: usize = 500;
 const CLIENTS: usize = 1_000;
-/// Crates that are in the binary only because it serves.
+/// Crates that are only in the binary because of the server.
 const CRATES: &[&str] =
     &["patchbay_serve", "patchbay_bridge", "axum", "axum_core", "tungstenite", "matchit", "maud", "listenfd"];
 
@@ -62,7 +62,7 @@ fn command(report: &mut Report) {
     assert_eq!(peer.leave(), Some(0));
 }
 
-/// Returns the nanoseconds from a prompt to its first update.
+/// Returns the nanoseconds between a prompt and its first update.
 fn first_update(client: &mut Talk, id: i64, session: &str) -> u64 {
     let start = Instant::now();
     client.request(id, "session/prompt", prompt(session, "/echo {}"));
@@ -75,14 +75,14 @@ fn first_update(client: &mut Talk, id: i64, session: &str) -> u64 {
 
 fn idle(report: &mut Report) {
     let patchbay = Patchbay::quick();
-    // One token may use three quarters of them.
+    // A single token may use three quarters of the connections.
     let serving = Serving::start(&patchbay, &format!("connections = {}", CLIENTS * 4 / 3 + 8));
     let connect = || {
         let mut client = serving.client(&json!({}));
         client.session(&patchbay, 1);
         client
     };
-    // The first session loads what all of them share.
+    // The first session loads what all sessions share.
     let first = connect();
     let before = resident_kib(serving.child.id());
     let clients: Vec<Talk> = (0..CLIENTS).map(|_| connect()).collect();
@@ -96,8 +96,8 @@ fn idle(report: &mut Report) {
     drop((first, clients));
 }
 
-/// Sums up the symbols that name the crates, also as a type of another crate's generic code. What the linker could have removed without
-/// them is not counted.
+/// Adds up the symbols that name the crates, including types in another crate's generic code. Code that the linker could have
+/// removed without these crates is not counted.
 fn size(report: &mut Report) {
     let program = binary::path();
     let listed = Command::new("nm").args(["--size-sort", "--radix=d", "--demangle=rust"]).arg(&program).output();

@@ -1,5 +1,4 @@
-//! Measures a model's view of many skills and tools: the bytes of a request, and the time
-//! to find a tool that is left out.
+//! Measures what a model sees of many skills and tools: the size of a request, and the time to find a tool that is left out.
 
 use std::{sync::Arc, time::Instant};
 
@@ -72,7 +71,7 @@ fn first_request(count: usize) -> String {
     body(&server.requests()[0]).to_owned()
 }
 
-/// Words used to make up the tools' descriptions.
+/// Words that make up the tools' descriptions.
 const WORDS: [&str; 16] = [
     "file", "mail", "calendar", "search", "delete", "create", "update", "list", "issue", "commit", "image", "table",
     "page", "user", "report", "message",
@@ -109,7 +108,7 @@ fn search() -> (u64, Samples) {
     (first, Samples::new((0..SEARCHES).map(|n| find(&query(n))).collect()))
 }
 
-/// Returns a snapshot with copies of the one skill of `snapshot`, each with other tools.
+/// Returns a snapshot with copies of the only skill in `snapshot`, each with other tools.
 fn many(snapshot: &Snapshot) -> Arc<Snapshot> {
     let mut body: Value = serde_json::from_str(snapshot.to_json()).unwrap();
     let (_, skill) = body["skills"].as_object_mut().unwrap().iter_mut().next().unwrap();

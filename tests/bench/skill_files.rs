@@ -41,7 +41,7 @@ pub fn measure(report: &mut Report) {
     let (start, (runtime, session)) = (Instant::now(), session(&patchbay));
     let new = nanoseconds(start);
     assert_eq!(session.snapshot().skills().len(), SKILLS);
-    // Files that changed within the last two seconds are read again each time, to be sure that no change is missed.
+    // Files that changed within the last two seconds are read again each time, because another change might go unnoticed.
     thread::sleep(Duration::from_secs(3));
     reloaded(&runtime, &session);
     let skills = patchbay.home().join("config/skills");

@@ -1,4 +1,4 @@
-//! Measures an answer of a model, from a byte on the network to the event at a front.
+//! Measures a model's answer, from a byte on the network to the event at a front.
 
 mod host;
 pub mod many;
@@ -17,13 +17,13 @@ use crate::{
 };
 
 const CHUNKS: usize = 10_000;
-/// Rounds. The kinds alternate, which spreads other load of the machine over all of them.
+/// Number of rounds. The kinds alternate, which spreads other load on the machine over all of them.
 const TURNS: usize = 3;
 const AT_ONCE: usize = 100;
-/// The largest piece that an adapter gets in one step.
+/// The largest piece that an adapter receives in one step.
 const PIECE: usize = 16 << 10;
 const MODEL: &str = "claude-sonnet-4-5";
-/// The length and the characters of a real key, because possible beginnings of it are withheld.
+/// As long as a real key and with the same characters, because text that could be the beginning of the key is withheld.
 const KEY: &str = "sk-ant-api03-Zm9vYmFyYmF6cXV4-0123456789abcdefghijklmnopqrstuvwxyz-AA";
 
 pub fn measure(report: &mut Report) {

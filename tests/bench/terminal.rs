@@ -1,5 +1,5 @@
-//! Measures the terminal through a pseudo-terminal: from a key and from a piece of an answer to the screen, the CPU time of an
-//! answer, the start and the memory.
+//! Measures the terminal through a pseudo-terminal: the time from a key, and from a piece of an answer, to the screen, the CPU time
+//! of an answer, the start and the memory.
 
 mod answers;
 mod model;
@@ -23,12 +23,12 @@ use self::{
 use crate::report::{Report, Samples, ms, us};
 
 const SKILLS: usize = 1_000;
-/// Lines that were printed before.
+/// Number of lines already in the scrollback.
 const LINES: usize = 10_000;
 const KEYS: usize = 150;
 /// Pieces of an answer that are 33 ms apart.
 const PIECES: usize = 240;
-/// Pieces of an answer that are further apart than two frames.
+/// Number of pieces of an answer that are more than two frames apart.
 const LONE_PIECES: usize = 100;
 /// Bytes of the shortest answer whose CPU time is measured.
 const BYTES: usize = 100_000;
@@ -98,7 +98,7 @@ fn answered(model: &Model, home: &Patchbay) -> Window {
     window
 }
 
-/// As [`answered`], with another answer that has begun.
+/// Like [`answered`], with another answer that has begun.
 fn answering(model: &Model, home: &Patchbay) -> (Window, Answer) {
     let mut window = answered(model, home);
     window.press("more\r");
@@ -219,7 +219,7 @@ fn keys(report: &mut Report, model: &Model, home: &Patchbay) {
     percentiles(report, &names, times);
 }
 
-/// Goes on with an answer until the returned value is dropped: a word every 20 to 60 ms.
+/// Continues an answer until the returned value is dropped, with a word every 20 to 60 ms.
 fn go_on(mut answer: Answer) -> Sender<()> {
     let (stop, stopped) = channel();
     let mut random = Random(7);
@@ -269,7 +269,7 @@ fn deltas(report: &mut Report, model: &Model, home: &Patchbay) {
         let first = times[0].len();
         for word in first..first + count {
             let piece = word_text(word);
-            // The two are apart: neither waits for the other's processor.
+            // The two are apart, because each would otherwise wait for the other's processor.
             let apart = random.between(5, pause - 5);
             sent[0].push(copied.send(&piece));
             thread::sleep(Duration::from_millis(apart));
@@ -296,8 +296,8 @@ fn deltas(report: &mut Report, model: &Model, home: &Patchbay) {
     percentiles(report, &names, times);
 }
 
-/// Returns a word of an answer, with what follows it. Its end is not the beginning of any form of the key: the host would keep
-/// that back until more is received.
+/// Returns a word of an answer, with the separator after it. Its end must not be the beginning of any form of the key, because the
+/// host would keep that text back until more arrives.
 fn word_text(number: usize) -> String {
     format!("word{number:04}x{}", if number % 8 == 7 { ".\n\n" } else { " " })
 }
@@ -315,7 +315,7 @@ fn percentiles<const KINDS: usize>(report: &mut Report, names: &[&str; KINDS], t
     report.table(&["", "p50", "p90", "p99"], &rows);
 }
 
-/// Returns the time between in nanoseconds.
+/// Returns the nanoseconds between the two times.
 fn time(start: Instant, end: Instant) -> u64 {
     u64::try_from(end.saturating_duration_since(start).as_nanos()).unwrap()
 }
@@ -354,7 +354,7 @@ fn cpu_of(text: &str, model: &Model, home: &Patchbay, arguments: &[&str]) -> u64
     answer.send_all(LAST);
     answer.end();
     window.wait_for_row(LAST.trim());
-    // It is stored, and the last frames are drawn.
+    // Leaves time for the line to be stored and the last frames to be drawn.
     thread::sleep(Duration::from_millis(150));
     window.cpu_time() - before
 }
@@ -390,7 +390,7 @@ fn starts(report: &mut Report, home: &Patchbay) {
     report.table(&["", "p50", "p99", "memory"], &rows);
 }
 
-/// Numbers that are the same in each run (xorshift).
+/// A random number generator with the same numbers in each run (xorshift).
 struct Random(u64);
 
 impl Random {

@@ -1,5 +1,5 @@
-//! Measures the cost of a conversation: the requests of 30 turns to each API that caches prompts, priced by the rules of that
-//! API, beside the least that these rules permit.
+//! Measures the cost of a conversation: the requests of 30 turns to each API that caches prompts, priced by that API's rules,
+//! compared with the lowest cost that these rules allow.
 
 use std::{
     collections::HashSet,
@@ -18,11 +18,11 @@ use serde_json::Value;
 use crate::report::Report;
 
 const TURNS: usize = 30;
-/// Each turn of this number begins with a call of a tool, and so has two requests.
+/// Every turn of this number starts with a tool call, and therefore has two requests.
 const CALLS_EVERY: usize = 3;
 /// The turn that begins with twelve calls at once.
 const WIDE_TURN: usize = 10;
-/// Each turn of this number is answered with thinking.
+/// Every turn of this number is answered with thinking.
 const THINKS_EVERY: usize = 5;
 const BYTES_OF_A_TOKEN: f64 = 4.0;
 
@@ -139,7 +139,7 @@ fn hash(value: impl std::hash::Hash) -> u64 {
     hasher.finish()
 }
 
-/// Prices of a token, where a token of input has the price 1.
+/// Token prices, relative to the price of an input token.
 struct Prices {
     read: f64,
     write: f64,
@@ -161,15 +161,15 @@ impl Prices {
 }
 
 enum Cache {
-    /// Up to marked blocks. A mark finds a cache entry at most 20 blocks before it (2026-11-23,
-    /// platform.claude.com, "Prompt caching").
+    /// Caches up to marked blocks. A mark finds a cache entry at most 20 blocks before it (2026-11-23, platform.claude.com, "Prompt
+    /// caching").
     Points,
-    /// The beginning, in steps of 128 tokens from 1,024 on (2026-11-23, platform.openai.com, "Prompt caching").
+    /// Caches the beginning, in steps of 128 tokens from 1,024 on (2026-11-23, platform.openai.com, "Prompt caching").
     Automatic,
 }
 
 impl Cache {
-    /// Returns how many of the first `tokens`, which were sent before, can be read.
+    /// Returns how many of the first `tokens`, which were sent before, can be read from the cache.
     fn readable(&self, tokens: f64) -> f64 {
         match self {
             Self::Points => tokens,
@@ -215,7 +215,7 @@ fn points(request: &[Block], written: &mut HashSet<u64>) -> (f64, f64) {
     (read, (end - read).max(0.0))
 }
 
-/// Returns the tokens of the longest common beginning of `request` and one of `earlier`.
+/// Returns the number of tokens in the longest prefix that `request` shares with one of `earlier`.
 fn common(request: &[Block], earlier: &[Vec<Block>]) -> f64 {
     let with = |other: &Vec<Block>| -> f64 {
         let same = request.iter().zip(other).take_while(|(a, b)| a.hash == b.hash);

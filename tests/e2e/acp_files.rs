@@ -1,5 +1,4 @@
-//! The files of a client of `patchbay acp`: skills that change files read the editor's unsaved
-//! text, and write through the client.
+//! The files of a client of `patchbay acp`: skills that change files read the editor's unsaved text, and write through the client.
 
 use std::fs;
 
@@ -11,7 +10,7 @@ use serde_json::{Value, json};
 
 const EDIT: &str = r#"call files__edit {"path": "a.txt", "old": "saved", "new": "edited"}"#;
 
-/// A workspace with a file, whose skill `files` may write.
+/// A workspace with a file that the skill `files` may write.
 fn with_file() -> Patchbay {
     let patchbay = Patchbay::quick();
     patchbay.write("workspace/a.txt", "saved on disk\n");
@@ -43,7 +42,7 @@ fn unsaved_text_is_read_from_the_client_and_written_to_it() {
     let read = peer.asked("fs/read_text_file");
     assert_eq!(read["params"], json!({"sessionId": session, "path": path(&patchbay)}));
     peer.respond(&read, json!({"content": "not saved\n"}));
-    // Kept for /undo, as the client has it then.
+    // `/undo` needs the current content, which only the client knows.
     let kept = peer.asked("fs/read_text_file");
     peer.respond(&kept, json!({"content": "not saved\n"}));
     let write = peer.asked("fs/write_text_file");
@@ -86,7 +85,7 @@ fn replaced_file_is_shown_with_its_old_text() {
         peer.take();
         let write = format!(r#"call files__write {{"path": "{file}", "text": "new\n"}}"#);
         peer.request(id, "session/prompt", prompt(&session, &write));
-        // The call is shown before the question.
+        // The client sees the call before the question.
         let shown = peer.until(|message| message["params"]["update"]["sessionUpdate"] == "tool_call");
         let content = &shown["params"]["update"]["content"];
         assert!(old.is_none() || content[0]["newText"] == "new\n", "{file}: {shown}");
@@ -105,14 +104,14 @@ fn replaced_file_is_shown_as_the_editor_has_it() {
     patchbay.write("workspace/a.txt", "saved on disk\n");
     let (mut peer, session) = offering(&patchbay, true, true);
     let write = r#"call files__write {"path": "a.txt", "text": "new\n"}"#;
-    // Returns the old text in the change that the client is shown.
+    // Returns the old text of the change that the client displays.
     let mut shown_old = |id: i64, mut answer: Value| {
         peer.take();
         peer.request(id, "session/prompt", prompt(&session, write));
         let ended = loop {
             let message = peer.next_message();
             match message["method"].as_str() {
-                // For the call as it is shown, and by the tool.
+                // Read once for the displayed change, and once by the tool.
                 Some("fs/read_text_file") => {
                     assert_eq!(message["params"], json!({"sessionId": session, "path": path(&patchbay)}));
                     answer["jsonrpc"] = json!("2.0");
@@ -131,7 +130,7 @@ fn replaced_file_is_shown_as_the_editor_has_it() {
     };
     let refused = json!({"error": {"code": -32603, "message": "the buffer is locked"}});
     assert_eq!(shown_old(2, refused), None);
-    // On a slow machine an answer may come too late to be shown.
+    // On a slow machine a response may arrive too late to be displayed.
     let unsaved = json!({"result": {"content": "not saved\n"}});
     let shown = (3..13).find_map(|id| shown_old(id, unsaved.clone()));
     assert_eq!(shown, Some(json!("not saved\n")));
@@ -154,7 +153,7 @@ fn failed_request_for_a_file_fails_the_tool_and_a_cancelled_turn_withdraws_it() 
     peer.request(3, "session/prompt", prompt(&session, EDIT));
     let read = peer.asked("fs/read_text_file");
     peer.notify("session/cancel", json!({"sessionId": session}));
-    // In any order.
+    // The messages may arrive in any order.
     let is_withdrawal = |message: &Value| message["method"] == "$/cancel_request";
     let is_answer = |message: &Value| message.get("method").is_none();
     let first = peer.until(|message| is_withdrawal(message) || is_answer(message));

@@ -12,7 +12,7 @@ fn with_persona() -> Patchbay {
     patchbay
 }
 
-/// Returns each option with its value in force, and checks that it is one of the choices.
+/// Returns each option with its current value, and checks that the value is one of the choices.
 fn current(options: &Value) -> Vec<(String, String)> {
     let options = options.as_array().unwrap_or_else(|| panic!("no options: {options}"));
     let value = |option: &Value| {
@@ -55,7 +55,7 @@ fn options_come_with_the_answer_that_opens_a_session() {
     assert_eq!(peer.leave(), Some(0));
 }
 
-/// The mode applies to existing grants, too. It is not stored: a session that is loaded asks.
+/// The mode also applies to existing grants. It is not stored, so a session that is loaded asks again.
 #[test]
 fn permissions_are_an_option_of_the_session() {
     let patchbay = with_persona();
@@ -92,7 +92,7 @@ fn options_that_the_client_sets_are_stored() {
     assert_eq!(current(&set(&mut peer, 3, &session, "thought_level", "low")["result"]["configOptions"]), wanted);
     wanted[2].1 = "pirate".to_owned();
     assert_eq!(current(&set(&mut peer, 4, &session, "mode", "pirate")["result"]["configOptions"]), wanted);
-    // The responses contain the lists, and nothing is announced.
+    // The responses contain the lists, so nothing is announced.
     assert_eq!(updates(&peer.take(), "config_option_update").len(), 0);
     let context = peer.say(5, &session, json!([{"type": "text", "text": "show context"}]));
     assert!(context.contains("model: demo-small\nlevel: low\n"), "{context}");
@@ -136,7 +136,7 @@ fn model_set_during_a_turn_answers_its_next_request() {
     let session = peer.session(&patchbay, 1);
     let write = r#"call files__write {"path": "made.txt", "text": "x"}"#;
     peer.request(2, "session/prompt", prompt(&session, &format!("{write}\nthen show context")));
-    // The turn waits for the answer.
+    // The turn waits until the question is answered.
     let question = peer.asked("session/request_permission");
     assert_eq!(peer.prompt(3, &session, "/model demo-small"), "end_turn");
     assert!(said(&peer.take()).contains("cannot switch model while a response is streaming"));

@@ -1,5 +1,5 @@
-//! Clients of `patchbay acp` that break the protocol: each gets an error or a clean end, the memory of the process
-//! stays bounded, and sent answers are stored.
+//! Clients of `patchbay acp` that break the protocol. Each gets an error or a clean end, memory stays bounded, and answers that
+//! were sent are stored.
 
 use std::{
     io::Write as _,
@@ -18,13 +18,13 @@ use patchbay_tests::{
 };
 use serde_json::{Value, json};
 
-/// The memory that a process may use in addition to its memory at start, in bytes: the
-/// longest line that is accepted, twice.
+/// How much memory a process may use in addition to its memory at startup, in bytes: twice the longest line that is accepted.
 const MEMORY: u64 = 160 << 20;
-/// How long the process must neither read nor need more memory until it counts as blocked.
+/// How long the process must neither read nor allocate to count as blocked.
 const STILL: Duration = Duration::from_secs(3);
 
-/// Waits for the session that a client which does not read has made. An earlier one says `Compiled`.
+/// Waits for the session of a client that does not read, and returns its id. A session with the message
+/// `say Compiled.` exists already.
 fn new_session(patchbay: &Patchbay) -> String {
     let end = Instant::now() + PATIENCE;
     loop {
@@ -45,7 +45,7 @@ fn lines_that_are_no_messages_are_refused() {
         peer.send(line);
         peer.assert_error(Value::Null, -32700);
     }
-    // Deeper than any parser should follow.
+    // Nested more deeply than any parser should follow.
     peer.send(&[b"[".repeat(1 << 20), b"\n".to_vec()].concat());
     let answer = peer.answer();
     assert!([-32700, -32600].map(Value::from).contains(&answer["error"]["code"]), "{answer}");
@@ -54,7 +54,7 @@ fn lines_that_are_no_messages_are_refused() {
         peer.assert_error(Value::Null, -32600);
     }
     peer.send(b"\n\r\n   \n");
-    // Answers to requests that were never sent.
+    // Responses to requests that were never sent.
     peer.send(b"{\"jsonrpc\":\"2.0\",\"id\":77,\"result\":{}}\n{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"error\":{\"code\":1,\"message\":\"m\"}}\n");
     peer.assert_still_works();
     assert_eq!(peer.leave(), Some(0));
@@ -85,7 +85,7 @@ fn line_of_100_megabytes_is_refused_in_bounded_memory() {
     peer.assert_still_works();
     let used = peer.peak_memory() - before;
     assert!(used < MEMORY, "{used} bytes");
-    // Without an end of the line.
+    // None of these lines ends.
     for _ in 0..100 {
         peer.send(&vec![b' '; 1 << 20]);
     }
@@ -148,7 +148,7 @@ fn repeated_id_is_refused_while_its_request_is_open() {
     peer.assert_error(2, -32600);
     peer.notify("session/cancel", json!({"sessionId": session}));
     assert_eq!(peer.answer()["result"]["stopReason"], "cancelled");
-    // The id is free again.
+    // The id may be used again.
     assert_eq!(peer.prompt(2, &session, "say Again."), "end_turn");
     assert_eq!(peer.leave(), Some(0));
 }
@@ -166,7 +166,7 @@ fn flood_of_requests_is_bounded() {
     let used = peer.peak_memory() - before;
     assert!(used < MEMORY, "{used} bytes");
     peer.notify("session/cancel", json!({"sessionId": session}));
-    // Each request has one answer.
+    // Each request gets exactly one response.
     let mut answered: Vec<_> = (0..5_001).map(|_| peer.answer()["id"].as_i64().unwrap()).collect();
     answered.sort_unstable();
     let expected: Vec<_> = [2].into_iter().chain(10..5_010).collect();
@@ -175,7 +175,7 @@ fn flood_of_requests_is_bounded() {
     assert_eq!(peer.leave(), Some(0));
 }
 
-/// Asserts that a client costs little memory which reads nothing and sends requests. `request` returns the method and the parameters
+/// Asserts that a client that sends requests and reads nothing costs little memory. `request` returns the method and the parameters
 /// for its session; `delay_ms` is the time between two words of the model.
 fn assert_unread_answers_are_bounded(delay_ms: u32, request: fn(&str) -> (&'static str, Value)) {
     let patchbay = Patchbay::new();
@@ -189,7 +189,7 @@ fn assert_unread_answers_are_bounded(delay_ms: u32, request: fn(&str) -> (&'stat
     let session = new_session(&patchbay);
     let before = peer.peak_memory();
     peer.request(2, "session/prompt", prompt(&session, "repeat 900000 wordword"));
-    // The input may be full, too: then this waits until the process has ended.
+    // If the pipe is full, this waits until the process has exited.
     let mut input = peer.input.take().unwrap();
     let (method, params) = request(&session);
     let sent = Arc::new(AtomicU32::new(0));
@@ -214,11 +214,11 @@ fn assert_unread_answers_are_bounded(delay_ms: u32, request: fn(&str) -> (&'stat
         }
         thread::sleep(Duration::from_millis(200));
     }
-    // It leaves; its input ends with the writer.
+    // The client goes away: nothing reads its output any more, and its input closes with the writer.
     drop(peer.unread.take());
     peer.wait();
     writer.join().unwrap();
-    // Earlier rows are stored, and the session is free.
+    // The rows before the end are stored, and the session is not locked.
     let history = patchbay.run(&["exec", "--session", &session, "/history"]);
     assert!(history.code == Some(0) && history.out.contains("repeat 900000 wordword"), "{history:?}");
 }
@@ -230,8 +230,7 @@ fn client_that_never_reads_costs_bounded_memory() {
 
 #[test]
 fn large_prompts_of_a_client_that_never_reads_are_bounded() {
-    // With a delay, each word is an update. The session soon waits for the client, and
-    // the prompts wait for the session.
+    // With a delay, each word is an update. The session soon waits for the client, and the prompts wait for the session.
     assert_unread_answers_are_bounded(1, |session| {
         let image = json!({"type": "image", "mimeType": "image/png", "data": "A".repeat(12 << 20)});
         ("session/prompt", json!({"sessionId": session, "prompt": [image]}))
@@ -252,7 +251,8 @@ fn client_that_never_reads_and_ends_its_input_ends_the_process() {
         assert!(Instant::now() < end, "the prompt is not stored");
         thread::sleep(Duration::from_millis(20));
     }
-    // The answer fills the pipe. As many requests as may wait; a client that sends more is gone after a minute.
+    // The answer fills the pipe. Only as many requests as may wait are sent, because a client that sends more is disconnected after
+    // a minute.
     for id in 3..200 {
         peer.request(id, "session/list", json!({}));
     }
@@ -282,7 +282,7 @@ fn client_that_leaves_loses_nothing() {
 fn sessions_that_are_opened_at_once_are_limited() {
     let patchbay = Patchbay::quick();
     let mut peer = Peer::initialized(&patchbay);
-    // A session that cannot be opened takes no room.
+    // A session that cannot be opened does not count towards the limit.
     for id in 1_000..1_300 {
         peer.request(id, "session/new", json!({"cwd": patchbay.workspace().join("missing"), "mcpServers": []}));
     }
@@ -295,7 +295,7 @@ fn sessions_that_are_opened_at_once_are_limited() {
     assert_eq!(opened.len(), 256);
     let message = "256 sessions are open; close one with session/close.";
     assert!(refused.iter().all(|answer| answer["error"]["message"] == message), "{refused:?}");
-    // A session that is closed makes room.
+    // Closing a session allows another one.
     let closed = peer.call(301, "session/close", json!({"sessionId": opened[0]["result"]["sessionId"]}));
     assert!(closed["result"].is_object(), "{closed}");
     peer.session(&patchbay, 302);

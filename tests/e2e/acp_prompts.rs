@@ -1,4 +1,4 @@
-//! The blocks of prompts of `patchbay acp`: which ones reach a command or the model, and which are refused.
+//! Content blocks in prompts of `patchbay acp`: which of them reach a command or the model, and which are refused.
 
 use patchbay_tests::{acp::Peer, binary::Patchbay, guest::Guest};
 use serde_json::{Value, json};
@@ -82,7 +82,7 @@ fn linked_files_of_any_kind_are_attached_to_a_command() {
         let said = peer.say(id, &session, json!([text("/attached {}"), link(&patchbay, name, media_type)]));
         assert_eq!(said.lines().next(), Some(media_type), "{name}");
     }
-    // A message has no text of this length.
+    // No message may have a text of this length.
     assert_eq!(
         peer.say(9, &session, json!([text("/skill calc 6*7"), link(&patchbay, "long.txt", "text/plain")])),
         "42"
@@ -175,7 +175,7 @@ fn files_are_attached_where_cwd_is_a_symbolic_link() {
         json!([{"type": "resource_link", "name": "x", "uri": uri}])
     };
     assert_eq!(peer.say(2, &session, block("src/linked.txt")), "You said: src/linked.txt:\n\nlinked");
-    // The rules of the workspace hold.
+    // The workspace's rules apply.
     let refused = peer.say(3, &session, block(".git/config"));
     assert!(refused.starts_with("Error: ") && !refused.contains("secret"), "{refused}");
     assert_eq!(peer.leave(), Some(0));

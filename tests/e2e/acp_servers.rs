@@ -1,4 +1,4 @@
-//! MCP servers that the client of `patchbay acp` names for its session.
+//! MCP servers that an ACP client names for its session.
 
 use std::{fs, process::Command};
 
@@ -9,15 +9,15 @@ use patchbay_tests::{
 };
 use serde_json::{Value, json};
 
-/// A call of a tool that hangs, of a server that is started as `hangs`.
+/// Calls a tool that hangs, on a server in the mode `hangs`.
 const HANG: &str = "call mcp__test__break {}";
 
-/// Returns a server that misbehaves like `mode`.
+/// Returns a server that misbehaves as `mode` says.
 fn server(name: &str, mode: &str) -> Value {
     json!({"name": name, "command": "python3", "args": [program(), mode], "env": [{"name": "GIVEN", "value": "1"}]})
 }
 
-/// Makes a session with servers and returns its id.
+/// Creates a session with these servers and returns its id.
 fn session_with(peer: &mut Peer, patchbay: &Patchbay, id: i64, servers: &[Value]) -> String {
     let answer = peer.call(id, "session/new", json!({"cwd": patchbay.workspace(), "mcpServers": servers}));
     answer["result"]["sessionId"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
@@ -30,7 +30,7 @@ fn text(text: &str) -> Value {
 #[test]
 fn tools_of_the_clients_servers_are_asked_about() {
     let patchbay = Patchbay::new();
-    // Decisions about the server of `config.toml` do not apply to the client's.
+    // The decisions for a server of `config.toml` do not apply to the client's server of the same name.
     let allowed = "[mcp.test]\ncommand = [\"no-such-program\"]\ntools = { \"write.it\" = \"allow\" }\n";
     patchbay.write("home/config/config.toml", allowed);
     let mut peer = Peer::start(&patchbay);
@@ -51,7 +51,7 @@ fn tools_of_the_clients_servers_are_asked_about() {
     let texts: Vec<_> = results.iter().map(|(_, _, text)| &**text).collect();
     assert_eq!(texts[..2], ["echo: hi", "write.it: hi"]);
     assert!(texts[2].contains("GIVEN") && texts[2].contains(patchbay.workspace().to_str().unwrap()), "{}", texts[2]);
-    // A session that is loaded has the servers that are named then.
+    // A session that is loaded has the servers that `session/load` names.
     let params = json!({"cwd": patchbay.workspace(), "sessionId": session, "mcpServers": [server("other", "plain")]});
     assert!(peer.call(6, "session/load", params)["result"].is_object());
     assert_eq!(peer.prompt(7, &session, "call mcp__other__echo {\"text\": \"again\"}"), "end_turn");
@@ -80,12 +80,12 @@ fn signals_end_the_clients_servers_with_their_children() {
 fn session_that_closes_slowly_does_not_delay_others() {
     let patchbay = Patchbay::quick();
     let mut peer = Peer::initialized(&patchbay);
-    // On a busy machine the half second may be over before the others are answered. Then it is tried again.
+    // On a busy machine the half second may be over before the other requests are answered. The test then tries again.
     for attempt in 1.. {
         let session = session_with(&mut peer, &patchbay, 1, &[server("test", "hangs")]);
         peer.request(2, "session/prompt", prompt(&session, HANG));
         let group = wait_for_group(&patchbay.workspace());
-        // The server does not end by itself and is killed after half a second.
+        // This server does not exit by itself and is killed after half a second.
         let requests = [
             (3, "session/close", json!({"sessionId": session})),
             (4, "session/prompt", prompt(&session, "say Late.")),
@@ -149,7 +149,7 @@ fn only_secrets_among_headers_are_removed_from_results() {
     assert_eq!(peer.leave(), Some(0));
 }
 
-/// Sends a line whose tool is asked about, and answers the first question by no. Returns what came until the line ended.
+/// Sends a line whose tool requires a question, answers the first question with no, and returns all messages until the line ended.
 fn refused(peer: &mut Peer, id: i64, session: &str, line: &str) -> String {
     peer.take();
     peer.request(id, "session/prompt", prompt(session, line));
@@ -169,17 +169,17 @@ fn refused_tool_is_not_asked_for_again_by_the_same_program() {
                 catch (error) { denied += error.kind === 'denied' ? 1 : 0 } } `denied ${denied}`";
     let seen = refused(&mut peer, 2, &session, many);
     assert!(seen.contains("denied 50") && seen.matches("session/request_permission").count() == 1, "{seen}");
-    // Questions that are open already are withdrawn.
+    // Questions that are already open are withdrawn.
     let at_once = "/code (await Promise.allSettled([1, 2, 3].map((n) => tools.mcp.test.write_it({text: `${n}`})))) \
                    .map((call) => call.reason.kind).join()";
     let seen = refused(&mut peer, 3, &session, at_once);
     assert!(seen.contains("denied,denied,denied"), "{seen}");
-    // The same for a skill's missing grants.
+    // The same applies to a skill's missing grants.
     let skill = "/code let denied = 0; for (let n = 0; n < 3; n++) { try { await tools.keeper.run({}) } \
                  catch (error) { denied += error.kind === 'denied' ? 1 : 0 } } `denied ${denied}`";
     let seen = refused(&mut peer, 4, &session, skill);
     assert!(seen.contains("denied 3") && seen.matches("session/request_permission").count() == 1, "{seen}");
-    // Each call of a model is asked about.
+    // Each call by a model is a question of its own.
     for id in [5, 6] {
         let seen = refused(&mut peer, id, &session, r#"call mcp__test__write_it {"text": "hi"}"#);
         assert!(seen.contains("it is not allowed"), "{seen}");

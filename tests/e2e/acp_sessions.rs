@@ -1,5 +1,5 @@
-//! Sessions of `patchbay acp` with several agents: how they load, which work a cancelled prompt stops, and the
-//! order of messages to a client.
+//! Sessions of `patchbay acp` with several agents: how they load, which work a cancelled prompt stops, and the order of messages to
+//! a client.
 
 use patchbay_tests::{
     acp::{Peer, in_workspace, prompt, said, updates},
@@ -18,7 +18,7 @@ fn existing(patchbay: &Patchbay, session: &str) -> Value {
     params
 }
 
-/// Loads a session in another process and returns the messages before the response, and after it until the commands.
+/// Loads a session in another process and returns the messages before the response, and those after it up to the list of commands.
 fn load(patchbay: &Patchbay, session: &str) -> (Vec<Value>, Vec<Value>) {
     let mut peer = Peer::initialized(patchbay);
     let params = existing(patchbay, session);
@@ -31,7 +31,7 @@ fn load(patchbay: &Patchbay, session: &str) -> (Vec<Value>, Vec<Value>) {
     (replayed, after)
 }
 
-/// Returns the messages of a replay, with `> ` before the user's.
+/// Returns the messages of a replay, with `> ` before user messages.
 fn conversation(replayed: &[Value]) -> Vec<String> {
     let line = |update: &Value| {
         let text = update["content"]["text"].as_str().unwrap_or_default().trim();
@@ -44,7 +44,7 @@ fn conversation(replayed: &[Value]) -> Vec<String> {
     replayed.iter().filter_map(|message| line(&message["params"]["update"])).collect()
 }
 
-/// Returns each tool call with its last state.
+/// Returns each tool call with its final state.
 fn calls(replayed: &[Value]) -> Vec<(String, String)> {
     let mut calls: Vec<(String, String)> = Vec::new();
     for message in replayed {
@@ -77,13 +77,13 @@ fn loaded_fork_has_what_it_inherits_and_cards_for_the_others() {
     let said = conversation(&replayed);
     assert_eq!(said[..4], ["> say One.", "One.", "> say Two.", "Two."], "{said:?}");
     assert!(!said.iter().any(|line| line.contains("Three.")), "{said:?}");
-    // The turn of the root after the fork.
+    // The root's turn after the fork.
     let calls = calls(&replayed);
     assert!(matches!(&calls[..], [(id, status)] if id.starts_with("turn-") && status == "completed"), "{calls:?}");
     let shown = updates(&replayed, "tool_call_update");
     assert!(shown.iter().any(|update| update.to_string().contains("Three.")), "{shown:?}");
     assert_eq!(updates(&after, "session_info_update")[0]["title"], "say One.");
-    // In view of the root it is the other way round.
+    // With the root in view, the order is reversed.
     let mut peer = Peer::initialized(&patchbay);
     let params = existing(&patchbay, &session);
     peer.call(1, "session/resume", params);
@@ -184,7 +184,7 @@ fn notices_of_the_start_come_with_the_first_prompt() {
     assert!(said.starts_with("this workspace is or contains your home folder") && said.ends_with("\n\nHi."), "{said}");
     assert_eq!(peer.say(3, &session, json!([{"type": "text", "text": "say Again."}])), "Again.");
     assert_eq!(peer.leave(), Some(0));
-    // Clients that show notices receive them at once.
+    // Clients that display notices receive them immediately.
     let mut peer = Peer::with_capabilities(&patchbay, &json!({"session": {"notices": {}}}));
     peer.session(&patchbay, 1);
     let notice = peer.until(|message| message["params"]["update"]["sessionUpdate"] == "notice");
@@ -254,7 +254,7 @@ fn one_of_several_prompts_is_given_up_alone() {
     assert_eq!((&answer["id"], &answer["result"]["stopReason"]), (&json!(2), &json!("end_turn")));
     let shown = said(&peer.take());
     assert!(shown.contains("First.") && !shown.contains("Never"), "{shown}");
-    // An unknown id and an answered one.
+    // One id is unknown, and one is already answered.
     for id in [json!(2), json!(77), json!("x")] {
         peer.notify("$/cancel_request", json!({"requestId": id}));
     }
@@ -279,7 +279,7 @@ fn running_prompt_is_given_up_alone_and_the_next_one_runs() {
     assert_eq!(peer.leave(), Some(0));
 }
 
-/// The line `/fork` has ended when its prompt is given up; the turn of the child runs.
+/// When the prompt is cancelled, its line `/fork` has ended, but the child's turn is still running.
 #[test]
 fn fork_prompt_that_is_given_up_stops_the_turn_of_its_child() {
     let patchbay = Patchbay::quick();
@@ -287,7 +287,7 @@ fn fork_prompt_that_is_given_up_stops_the_turn_of_its_child() {
     let session = peer.session(&patchbay, 1);
     peer.request(2, "session/prompt", prompt(&session, "/fork \"say Child begins.\nhang\""));
     peer.until(|message| message.to_string().contains("begins."));
-    // It waits behind the turn of the child, which is in view now.
+    // The line waits for the turn of the child, which is now in view.
     peer.request(3, "session/prompt", prompt(&session, "say Next."));
     peer.notify("$/cancel_request", json!({"requestId": 2}));
     peer.assert_error(2, -32800);
@@ -306,9 +306,9 @@ fn cancelled_prompt_does_not_wait_for_a_later_one() {
     peer.request(2, "session/prompt", prompt(&session, "say Begins.\nhang"));
     peer.until(|message| message.to_string().contains("Begins."));
     peer.notify("session/cancel", json!({"sessionId": session}));
-    // Open until its question is answered.
+    // The prompt stays open until its question is answered.
     peer.request(3, "session/prompt", prompt(&session, WRITE));
-    // In any order.
+    // The messages may arrive in any order.
     let is_answer = |message: &Value| message.get("method").is_none();
     let is_question = |message: &Value| message["method"] == "session/request_permission";
     let first = peer.until(|message| is_answer(message) || is_question(message));
@@ -355,7 +355,7 @@ fn question_without_an_answer_ends_with_cancel_and_close() {
             "session/cancel" => peer.notify(end, session),
             _ => peer.request(id + 2, end, session),
         }
-        // In any order.
+        // The messages may arrive in any order.
         let is_withdrawal = |message: &Value| message["method"] == "$/cancel_request";
         let is_answer = |message: &Value| message["id"] == id + 1 && message.get("method").is_none();
         let first = peer.until(|message| is_withdrawal(message) || is_answer(message));
@@ -444,7 +444,7 @@ fn closed_session_takes_no_prompt_and_can_be_opened_at_once() {
     let session = peer.session(&patchbay, 1);
     let params = existing(&patchbay, &session);
     for id in (10..50).step_by(10) {
-        // Without waiting for the answers.
+        // Sent without waiting for the responses.
         peer.request(id, "session/close", json!({"sessionId": session}));
         peer.request(id + 1, "session/prompt", prompt(&session, "say Late."));
         peer.request(id + 2, "session/resume", params.clone());

@@ -1,4 +1,4 @@
-//! The terminals of a client of `patchbay acp`: the tool `terminal__run`.
+//! Terminals of an ACP client, which the tool `terminal__run` uses.
 
 use patchbay_tests::{
     acp::{Peer, prompt, said, updates},
@@ -19,14 +19,14 @@ fn choose(peer: &mut Peer, option: &str) {
     peer.respond(&question, json!({"outcome": {"outcome": "selected", "optionId": option}}));
 }
 
-/// Answers the request for a new terminal, and returns its parameters.
+/// Responds to the request for a new terminal, and returns its parameters.
 fn create(peer: &mut Peer) -> Value {
     let create = peer.asked("terminal/create");
     peer.respond(&create, json!({"terminalId": "t1"}));
     create["params"].clone()
 }
 
-/// Answers the next request about the terminal.
+/// Responds to the next request about the terminal.
 fn answer(peer: &mut Peer, method: &str, session: &str, result: Value) {
     let asked = peer.asked(method);
     assert_eq!(asked["params"], json!({"sessionId": session, "terminalId": "t1"}), "{asked}");
@@ -54,7 +54,7 @@ fn command_runs_after_each_yes_in_a_terminal_that_is_shown() {
         assert_eq!(create(&mut peer), expected);
         let waiting = peer.asked("terminal/wait_for_exit");
         assert_eq!(waiting["params"], json!({"sessionId": session, "terminalId": "t1"}));
-        // The call shows the terminal before the program ends.
+        // The call displays the terminal before the program exits.
         let terminal = json!({"type": "terminal", "terminalId": "t1"});
         let seen = peer.take();
         let mut shown = updates(&seen, "tool_call_update").into_iter();
@@ -104,7 +104,7 @@ fn cancelled_command_is_killed_and_its_terminal_released() {
     create(&mut peer);
     let waiting = peer.asked("terminal/wait_for_exit");
     peer.notify("session/cancel", json!({"sessionId": session}));
-    // In any order.
+    // The messages may arrive in any order.
     let is_withdrawal = |message: &Value| message["method"] == "$/cancel_request";
     let is_kill = |message: &Value| message["method"] == "terminal/kill";
     let first = peer.until(|message| is_withdrawal(message) || is_kill(message));
@@ -131,7 +131,7 @@ fn error_of_the_client_is_that_of_the_call_and_a_late_terminal_is_released() {
     assert_eq!(peer.answer()["result"]["stopReason"], "end_turn");
     let call = last_call(&mut peer);
     assert!(call.contains("failed") && call.contains("no such program"), "{call}");
-    // The turn has ended when the terminal of this call is made.
+    // The turn has ended by the time the terminal for this call is created.
     peer.request(3, "session/prompt", prompt(&session, RUN));
     choose(&mut peer, "once");
     let asked = peer.asked("terminal/create");
@@ -153,7 +153,7 @@ fn time_and_output_of_a_command_are_bounded() {
     create(&mut peer);
     peer.asked("terminal/wait_for_exit");
     answer(&mut peer, "terminal/kill", &session, json!({}));
-    // One word, because the demo model repeats it word by word.
+    // A single word, because the demo model repeats its input word by word.
     let long = "y".repeat(2 << 20);
     answer(&mut peer, "terminal/output", &session, json!({"output": long, "truncated": false}));
     answer(&mut peer, "terminal/release", &session, json!({}));
@@ -176,7 +176,7 @@ fn programs_of_code_cannot_run_commands() {
         assert_eq!(peer.prompt(id, &session, &line), "end_turn");
         let seen = peer.take();
         assert!(said(&seen).contains("not-found: tool 'terminal__run' not found"), "{seen:?}");
-        // Neither a question nor a terminal.
+        // Neither a question nor a terminal was requested.
         assert!(seen.iter().all(|message| message["id"].is_null()), "{seen:?}");
     }
     let found = peer.say(4, &session, json!([{"type": "text", "text": "/code await tools.find()"}]));

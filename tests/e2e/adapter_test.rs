@@ -1,4 +1,4 @@
-//! `patchbay plugin test` on the adapters of providers: recorded answers, cut at every byte, and the rules of adapters.
+//! `patchbay plugin test` on provider adapters: recorded responses, cut at every byte, and the rules for adapters.
 
 use std::{
     fs,
@@ -20,12 +20,12 @@ fn test(patchbay: &Patchbay, arguments: &[&str]) -> Ran {
     patchbay.run(&[&["plugin", "test"], arguments].concat())
 }
 
-/// The answer of an API, as one chunk.
+/// An API's response, in one chunk.
 fn answer(status: u16, body: &str) -> Value {
     json!({"with": {"method": "POST"}, "gives": {"status": status, "body": body}})
 }
 
-/// Writes an adapter that sends a request and then follows `steps`, and a case of it.
+/// Writes an adapter that sends a request and then follows `steps`, with one test case for it.
 fn scripted(patchbay: &Patchbay, steps: &[Value], case: &Value) {
     let send = json!([{"send": {"method": "POST", "path-and-query": "/v1/x"}}]);
     let adapter = Adapter::script(&[&[send], steps].concat());
@@ -43,7 +43,7 @@ fn copied(patchbay: &Patchbay, from: &Path, name: &str) {
     patchbay.write(&path, fs::read(from).unwrap());
 }
 
-/// Some for each API: with several requests, with the adapter's own data, with failures. The codecs' own tests play all of them.
+/// A few cases for each API: several requests, data of the adapter, failures. The codecs' own tests play all of them.
 #[test]
 fn recordings_of_the_codecs_are_fixtures_of_the_bundled_adapters() {
     let patchbay = Patchbay::new();
@@ -67,7 +67,7 @@ fn recordings_of_the_codecs_are_fixtures_of_the_bundled_adapters() {
         let passed = format!("{} passed, 0 failed; 3 rules hold\n", names.len());
         assert!(ran.code == Some(0) && ran.out.ends_with(&passed), "{adapter}: {ran:?}");
     }
-    // One byte of an answer changes.
+    // One byte of a response is changed.
     let file = patchbay.workspace().join("openai-compatible/fixtures/text.sse");
     let text = fs::read_to_string(&file).unwrap();
     let changed = text.replacen("Gr", "Kr", 1);
@@ -91,7 +91,7 @@ fn requests_events_and_rules_are_compared() {
     let mut good = case(&json!([answer(200, "")]), &events);
     scripted(&patchbay, &steps, &good);
     let ran = test(&patchbay, &["scripted"]);
-    // It finishes whatever the API says.
+    // This adapter finishes regardless of the response.
     assert!(
         ran.out.starts_with(
             "passed  fixtures/a.json\nFAILED  conformance: errors of the API have the kinds of the contract\n"
@@ -108,7 +108,7 @@ fn requests_events_and_rules_are_compared() {
     scripted(&patchbay, &steps, &case(&json!([]), &events));
     let ran = test(&patchbay, &["scripted"]);
     assert!(ran.out.contains("not_recorded: no recorded result for request {"), "{ran:?}");
-    // The law of streams.
+    // The rules of streams.
     for (steps, problem) in [
         (json!([start, finish]), "the answer is finished, but block 0 is open"),
         (json!([end, finish]), "block 0 ends, but is not open"),
@@ -119,7 +119,7 @@ fn requests_events_and_rules_are_compared() {
         let ran = test(&patchbay, &["scripted"]);
         assert!(ran.code == Some(1) && ran.out.contains(problem), "{problem}: {ran:?}");
     }
-    // It traps in a chunk of two bytes, which only a cut makes.
+    // It traps in a chunk of two bytes, which only occurs when a response is cut.
     let send = json!([{"send": {"method": "POST", "path-and-query": "/v1/x"}}]);
     let mut adapter = Adapter::script(&[send, json!([]), json!([]), json!([start, end, finish])]);
     adapter.before_resume = "(if (i32.and (i32.eq (local.get 0) (i32.const 1)) (i32.eq (local.get 2) (i32.const 2)))

@@ -22,10 +22,10 @@ fn build_without_skill_md_makes_an_adapter() {
         format!("{}: {} bytes\nprovider scripted: Scripted\nmodel scripted-1: normal\n", file.display(), built.len());
     assert_eq!((ran.code, &*ran.out, &*ran.err), (Some(0), &*words, ""));
     assert_eq!(built, Adapter::default().component(), "nothing is embedded");
-    // The folder of the provider works too.
+    // `inspect` accepts the provider's folder as well.
     assert_eq!(patchbay.run(&["plugin", "inspect", "scripted"]).code, Some(0));
 
-    // The result is validated.
+    // `build` validates the component that it wrote.
     patchbay.write("workspace/other/README.md", "");
     let ran = patchbay.run(&["plugin", "build", "other", "--wasm", "core.wasm"]);
     assert_eq!(ran.code, Some(1));
@@ -34,7 +34,7 @@ fn build_without_skill_md_makes_an_adapter() {
     assert_eq!(last, wrong);
 }
 
-/// The bundled adapters are built in the same way.
+/// The bundled adapters are built with the same command.
 #[test]
 fn rust_sources_become_an_adapter() {
     let patchbay = Patchbay::new();

@@ -1,6 +1,6 @@
-//! The process is killed while several agents fork, mail and call tools. Whatever the moment, the resumed session is whole.
+//! Kills the process while several agents fork, send mail and call tools. Whenever that happens, the resumed session is consistent.
 //!
-//! Ten kills by default. `make crash` makes two hundred.
+//! Ten kills by default, and two hundred with `make crash`.
 
 use std::{
     collections::BTreeSet,
@@ -26,7 +26,7 @@ fn any(end: usize) -> usize {
     usize::try_from(RandomState::new().hash_one(end) % end as u64).unwrap()
 }
 
-/// A home with a skill `keeper`, whose calls have an effect and take some milliseconds.
+/// A home with the skill `keeper`, whose calls have an effect and take a few milliseconds.
 fn home() -> Patchbay {
     let patchbay = Patchbay::quick();
     let put = "(call $put (i32.const 2) (i32.const 310) (i32.const 1) (i32.const 300) (i32.const 4) (i32.const 0) \
@@ -50,7 +50,7 @@ fn json(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-/// A message with which an agent calls a tool, forks and mails.
+/// A message that makes an agent call a tool, fork, and send mail.
 fn work(round: usize) -> String {
     let grandchild = "call keeper__run {}\nthen call mail_send {\"to\":\"$$parent\",\"message\":\"tool\"}";
     let child = format!(
@@ -71,7 +71,7 @@ fn agents(database: &Connection, session: &str) -> Vec<String> {
     query.query_map([session], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap()
 }
 
-/// The lines of one process.
+/// The lines for one process.
 fn lines(round: usize, living: &[String]) -> Vec<String> {
     let agent = || &living[any(living.len())];
     let mut lines = Vec::new();
@@ -86,12 +86,12 @@ fn lines(round: usize, living: &[String]) -> Vec<String> {
     lines.extend(["/fork", "/capture", "kept", "/fork", "/kill"].map(str::to_owned));
     lines.push(format!("/mail-send {} \"line {round} 3\"", agent()));
     lines.push(format!("/kill {}", agent()));
-    // The process does not end by itself.
+    // Keeps the process from exiting by itself.
     lines.push("hang".to_owned());
     lines
 }
 
-/// Starts a process with lines, kills it, and returns the lines that it acknowledged.
+/// Starts a process with these lines, kills it, and returns the lines that it acknowledged.
 fn killed(patchbay: &Patchbay, session: &str, lines: &[String], after: Duration) -> Vec<String> {
     let arguments = ["exec", "--json", "--keep-going", "--session", session];
     let mut arguments: Vec<&str> = arguments.to_vec();
@@ -114,7 +114,7 @@ fn count(database: &Connection, sql: &str, session: &str) -> i64 {
     database.query_row(sql, [session], |row| row.get(0)).unwrap()
 }
 
-/// Each fork and each mail is stored together with the row that tells of it.
+/// Each fork and each mail is stored together with the row that reports it.
 fn assert_rows_tell_of_all(database: &Connection, session: &str) {
     let tools = |name: &str| {
         let sql = format!(
@@ -147,7 +147,7 @@ fn killed_trees_are_whole_after_each_resume() {
     let patchbay = home();
     let (mut session, mut acknowledged, mut turns, mut calls) = (String::new(), BTreeSet::new(), 0, 0);
     let mut round = 0;
-    // On a busy machine, a process may have begun no turn when it is killed: more rounds with more time follow.
+    // On a busy machine, a process may be killed before it has begun a turn. More rounds with more time follow.
     while round < kills || turns == 0 && round < 5 * kills {
         if round % ROUNDS == 0 {
             session = patchbay.live(&[]).session().to_owned();
@@ -177,10 +177,10 @@ fn killed_trees_are_whole_after_each_resume() {
             assert_eq!(count(&database, found, body), 1, "round {round}: {line}");
         }
         if round % ROUNDS == ROUNDS - 1 {
-            // Every conversation can be sent.
+            // Every conversation is valid for a request.
             for agent in agents(&database, &session) {
                 let switch = format!("/switch {agent}");
-                // It may capture.
+                // The agent may be capturing.
                 let lines = [&*switch, "/cancel", "say whole"];
                 let ran = patchbay.run(&[&["exec", "--keep-going", "--session", &*session], &lines[..]].concat());
                 assert!(ran.out.contains("whole"), "round {round}: {ran:?}");

@@ -1,7 +1,7 @@
-//! Lines of any order against a simple model of the tree, the mail and the captures; and lines that run at the same time, in the
-//! order that a seed decides.
+//! Lines in any order against a simple model of the tree, the mail and the captures, and concurrent lines in an order that a seed
+//! decides.
 //!
-//! The models of agents have no tokens left: mail wakes no agent and each line has one outcome.
+//! The agents have no tokens left, so mail does not wake them and each line has only one possible outcome.
 
 use patchbay_core::{AgentId, Outcome};
 use patchbay_session::SessionLimits;
@@ -11,7 +11,7 @@ use patchbay_tests::{
 };
 use proptest::{prelude::*, sample::Index, test_runner::TestRunner};
 
-/// A step. An index chooses an agent among all, dead ones too, or a mail.
+/// A step. An index chooses a mail, or an agent among all agents, including dead ones.
 #[derive(Clone, Debug)]
 enum Step {
     Fork,
@@ -72,7 +72,7 @@ struct ModelAgent {
     next_mail: u64,
 }
 
-/// The expected state of the session. Agents are in the order of their creation.
+/// The expected state of the session. Agents are in order of creation.
 struct Model {
     agents: Vec<ModelAgent>,
     view: usize,
@@ -127,7 +127,7 @@ impl Model {
         }
     }
 
-    /// Makes the step and returns the code of its line.
+    /// Applies the step to the model and returns the code that its line must have.
     fn apply(&mut self, step: &Step, outcome: &Outcome) -> &'static str {
         let view = self.view;
         let alive = self.agents[view].alive;
@@ -227,7 +227,7 @@ impl Model {
                 self.agents[agent].captured = None;
             }
         }
-        // An agent that was dead before stays in view.
+        // An agent that was already dead stays in view.
         if view_lived && !self.agents[view].alive {
             self.view = self.ancestors(view).into_iter().find(|agent| self.agents[*agent].alive).unwrap();
         }
@@ -282,7 +282,7 @@ async fn run(play: &mut Play, steps: &[Step]) -> Result<(), TestCaseError> {
     play.session = play.host.new_session(&play.patchbay.workspace()).await.unwrap();
     let mut model = Model { agents: Vec::new(), view: 0 };
     model.add(play.session.view(), None);
-    // The tokens of the session are used.
+    // Uses up the tokens of the session.
     play.ok("hello").await;
     for step in steps {
         if matches!(step, Step::Restart) {
@@ -317,7 +317,7 @@ fn lines_do_to_tree_mail_and_captures_what_a_model_says() {
     tested.unwrap_or_else(|error| panic!("{error}"));
 }
 
-/// A generator of numbers that depend on the seed alone.
+/// A random number generator that depends on the seed alone.
 struct Seeded(u64);
 
 impl Seeded {
@@ -327,7 +327,7 @@ impl Seeded {
     }
 }
 
-/// Stops all turns, then runs the lines that wait.
+/// Stops all turns, then runs the waiting lines.
 async fn release(play: &Play) {
     play.session.stop_all();
     for agent in play.living().await {
@@ -336,7 +336,7 @@ async fn release(play: &Play) {
     }
 }
 
-/// Submits lines without waiting for each; the seed decides which, in which order, and how often other tasks run between two.
+/// Submits lines without waiting for each. The seed decides which, in which order, and how often other tasks run in between.
 async fn schedule(play: &mut Play, seed: u64) {
     play.session = play.host.new_session(&play.patchbay.workspace()).await.unwrap();
     let (mut seeded, mut lines, mut texts) = (Seeded(seed), Vec::new(), 0);
@@ -374,7 +374,7 @@ async fn schedule(play: &mut Play, seed: u64) {
             ids = play.ids().await;
         }
     }
-    // Whatever hangs is stopped, and lines that are held are released; then all lines end.
+    // Turns that hang are stopped and held lines are released, until all lines have ended.
     let mut sent = 0;
     for (line, submitted) in lines {
         let ended = async {
@@ -403,7 +403,7 @@ async fn schedule(play: &mut Play, seed: u64) {
                     AND json_extract(data, '$.name') = 'mail_send' AND json_extract(data, '$.error') IS NULL";
     let mails = "SELECT count(*) FROM mail JOIN agents ON uuid = recipient WHERE session = ? AND body = 'mail'";
     assert_eq!(number(mails), i64::try_from(sent).unwrap() + number(by_tools), "seed {seed}");
-    // The demo repeats its input. A captured text would therefore be in an answer to the agent that captured it.
+    // The demo model repeats its input, so a captured text would show up in an answer to the agent that captured it.
     let leaks = "SELECT count(*) FROM messages AS captured JOIN messages AS answer USING (session, agent) \
                  WHERE session = ? AND captured.kind = 'capture' AND answer.kind = 'assistant' \
                  AND answer.content = 'You said: ' || captured.content";

@@ -1,4 +1,4 @@
-//! Agent Plugins: `patchbay plugin build --agent-plugin` writes them, `patchbay mcp --package` serves their skills.
+//! Agent Plugins: `patchbay plugin build --agent-plugin` writes them, and `patchbay mcp --package` serves their skills.
 
 use std::fs;
 
@@ -61,7 +61,7 @@ fn package_is_built_and_serves_its_skills_alone() {
     assert_eq!(client.call("mine__run", json!({}))["error"]["message"], "tool 'mine__run' not found in snapshot.");
     let ran = client.end();
     assert_eq!((ran.code, &*ran.err), (Some(0), ""));
-    // The same build changes nothing.
+    // Building it again changes nothing.
     let before = fs::metadata(folder.join("plugin.json")).unwrap().modified().unwrap();
     assert_eq!(build(&patchbay, &["greet.wasm", "review", "--agent-plugin", "acme"]), built);
     assert_eq!(fs::metadata(folder.join("plugin.json")).unwrap().modified().unwrap(), before);
@@ -73,7 +73,7 @@ fn served_package_has_no_grants() {
     let guest = relaying("calc__eval", r#"{"expression":"6*7"}"#);
     let skill_md = "---\nname: relay\nsummary: Relays\ncapabilities: [{name: tools}]\n---\n";
     packaged(&patchbay, "relay", &guest, skill_md);
-    // The user's own skill of this name, with the same files, has a grant.
+    // A skill of the user with the same name and files has a grant. The packaged skill does not inherit it.
     patchbay.write("home/config/skills/relay.wasm", guest.packaged(skill_md));
     patchbay.grant("relay", &["tools"]);
     let mut client = Connected::initialized(&patchbay, &["--package", "acme"], "c");
@@ -93,7 +93,7 @@ fn served_package_has_the_grants_of_the_installed_one_while_its_files_are_equal(
     packaged(&patchbay, "relay", &relaying("relay__nothing", "{}"), skill_md);
     assert_eq!(patchbay.run(&["plugin", "add", "acme", "--yes"]).code, Some(0));
     assert_eq!(patchbay.run(&["grant", "add", "--package", "acme", "relay", "tools"]).code, Some(0));
-    // With the grant, the call reaches the look-up of a tool that does not exist.
+    // With the grant, the call goes on to look up a tool, which does not exist.
     for file in [None, Some("workspace/acme/more.txt")] {
         if let Some(file) = file {
             patchbay.write(file, "more");

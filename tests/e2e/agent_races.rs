@@ -1,4 +1,4 @@
-//! Concurrent actions of agents: forks, kills, mail, captures, reloads and models in any order.
+//! Concurrent actions of agents: forks, kills, mail, captures, reloads and model changes in any order.
 
 use std::{
     sync::{
@@ -26,12 +26,12 @@ use patchbay_tests::{
 /// More than a second, because the machine may be busy.
 const SOON: Duration = Duration::from_secs(20);
 
-/// Limits with which agents that hang do not keep others from their requests.
+/// Limits that let other agents send requests while some agents hang.
 fn roomy() -> SessionLimits {
     SessionLimits { concurrent_requests: 64, ..SessionLimits::default() }
 }
 
-/// Limits with which a call never ends by itself.
+/// Limits with which a call never times out.
 fn endless() -> HostLimits {
     let calls = Limits { fuel: 1_000_000_000_000_000, time_ms: 600_000, ..Limits::default() };
     HostLimits { calls, session: roomy() }
@@ -65,7 +65,7 @@ async fn kill_while_forking_leaves_no_child() {
         }
         let codes = codes(lines).await;
         assert_eq!(number(&codes, "killed"), 1, "{codes:?}");
-        // The kill overtakes. Forks that run after it belong to an agent that lives.
+        // The kill overtakes the lines. Forks that run after it belong to an agent that is still alive.
         let living = play.living().await;
         let lives = |id| living.iter().any(|agent| agent.id == id);
         assert!(living.iter().all(|agent| agent.id != child && agent.parent.is_none_or(lives)), "{living:?}");
@@ -73,7 +73,7 @@ async fn kill_while_forking_leaves_no_child() {
         for stray in play.children().await {
             play.code(&format!("/kill {stray}")).await;
         }
-        // A line of an agent that is killed meanwhile is cancelled.
+        // A line of an agent that was killed in the meantime is cancelled.
         assert!(
             codes.iter().all(|code| ["killed", "forked", "agent_dead", "turn_cancelled"].contains(&&**code)),
             "{codes:?}"
@@ -125,7 +125,7 @@ async fn turn_of_a_child_keeps_the_skills_that_it_began_with() {
     let person = Arc::new(AllowsForSession::default());
     play.session.set_approver(Arc::clone(&person) as Arc<dyn Approver>);
     let child = play.call_fork("call keeper__run {}\nthen call old__run {}").await;
-    // The turn waits for the answer.
+    // The turn waits until its question is answered.
     play.wait_for_state(child, AgentState::Asking).await;
     std::fs::remove_file(play.patchbay.home().join("config/skills/old.wasm")).unwrap();
     play.ok("/reload_skills").await;
@@ -171,7 +171,7 @@ async fn last_committed_model_wins() {
 async fn captured_lines_never_reach_a_model() {
     let play = Play::new().await;
     let root = play.session.view();
-    // Submitted at once, as by pasting.
+    // Submitted together, as by pasting.
     let lines = ["/capture", "secret one", "secret two", "/fork"].map(|line| play.session.submit(line));
     assert_eq!(codes(lines.into()).await, ["capture_started", "captured", "captured", "forked"]);
     let child = play.session.view();
@@ -179,7 +179,7 @@ async fn captured_lines_never_reach_a_model() {
     assert_eq!(play.said(child), ["secret one\nsecret two"]);
     assert_eq!(play.said(root), [""; 0]);
     assert_eq!(play.texts(root, MessageKind::Assistant), [""; 0]);
-    // Cancelled and begun again at once: only the line between is a message.
+    // One capture is cancelled and another begun immediately, so only the line between them is a message.
     play.ok("/switch root").await;
     let lines = ["/capture", "secret three", "/cancel", "open", "/capture", "secret four"];
     let codes = codes(lines.map(|line| play.session.submit(line)).into()).await;
@@ -202,13 +202,13 @@ async fn stop_during_a_gathering_wakes_no_agent() {
     let forks = "call fork {\"prompt\":\"hang\"}\n".repeat(3);
     play.ok(&format!("{forks}on mail call mail_check {{}}")).await;
     play.wait_until("three children work", async || play.session.working_agents() == 3).await;
-    // Turns that are just beginning are stopped too.
+    // Stops turns that are just beginning, too.
     play.session.stop_all();
     play.idle().await;
     assert_eq!((play.session.working_agents(), play.agent(root).await.unread), (0, 3));
     assert!(play.living().await.iter().all(|agent| agent.state == AgentState::Held));
     assert_eq!(play.said(root).len(), 1);
-    // The reports are there; they wake the root not even when it may go on.
+    // The reports have arrived, but do not wake the root, even once it may continue.
     play.ok("go on").await;
     play.idle().await;
     assert_eq!(play.said(root).len(), 2);
@@ -251,7 +251,7 @@ fn keeper(patchbay: &Patchbay, after: &str) {
     );
 }
 
-/// Never answers, and counts the questions that wait.
+/// Never answers, and counts the waiting questions.
 #[derive(Default)]
 struct SilentPerson(Arc<AtomicUsize>);
 
@@ -291,7 +291,8 @@ async fn kill_withdraws_the_question_of_a_background_agent() {
     play.check();
 }
 
-/// A home with everything that can hang: a tool that spins, a tool that waits for the network, and an adapter that spins.
+/// A home with everything that can hang: a tool in an endless loop, a tool that waits for the network, and an adapter in an endless
+/// loop.
 fn hanging_home(server: &Server) -> Patchbay {
     let patchbay = Patchbay::new();
     patchbay.add_command("spin", &Guest::reporting_and_spinning(), "");
@@ -337,7 +338,7 @@ async fn agents_that_hang_anywhere_are_gone_at_once() {
     play.check();
 }
 
-/// Kills an agent and waits until nothing of it runs.
+/// Kills an agent and waits until none of its work is running.
 async fn killed(play: &Play, agent: AgentId) -> Duration {
     let start = Instant::now();
     play.ok(&format!("/kill {agent}")).await;
@@ -455,7 +456,7 @@ async fn session_that_was_taken_over_does_not_try_again_and_again() {
     play.ok("/switch root").await;
     play.session.stop_all();
     play.ok(&format!("/mail-send {child} \"waits\"")).await;
-    // Another process takes the session over.
+    // Another process takes over the session.
     let other = host(&play.patchbay, quick_demo());
     other.store().hold(play.session.id()).await.unwrap();
     assert_eq!(play.code("go on").await, "session_fenced");

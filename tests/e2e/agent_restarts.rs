@@ -1,4 +1,4 @@
-//! Agents after the process ended: nothing runs, everything is there, and a person's message lets it go on.
+//! Agents after the process has ended: nothing is running, everything is stored, and a user message lets an agent continue.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ async fn nothing_runs_after_a_restart_until_a_message() {
     let texts = || play.session.queue().lines.into_iter().map(|line| line.text).collect::<Vec<_>>();
     let (store, id) = (play.host.store(), play.session.id());
     let running_turns = || play.patchbay.query_one::<i64>("SELECT count(*) FROM turns WHERE state = 'running'", []);
-    // After that, nothing is written.
+    // Once this holds, nothing more is written.
     play.wait_until("three turns, a line and half of an answer are stored", async || {
         let queued = store.queued_lines(id).await.unwrap();
         let partial = store.partial_answers(id, patchbay_agent::join_pieces).await.unwrap();
@@ -40,7 +40,7 @@ async fn nothing_runs_after_a_restart_until_a_message() {
     let patchbay = play.killed_home();
     play.session.close().await;
     drop((busy, queued, play));
-    // The second child's turn had been committed with the fork, and had not begun.
+    // As if the second child's turn had been committed with the fork but had not begun.
     let began = "UPDATE turns SET state = 'waiting' WHERE agent = ? AND state = 'running'";
     assert_eq!(patchbay.database("patchbay.db").execute(began, [waiting.to_string()]).unwrap(), 1);
     let play = Play::resume(patchbay, id, quick_demo(), limits()).await;
@@ -58,7 +58,7 @@ async fn nothing_runs_after_a_restart_until_a_message() {
     let queue = play.session.queue();
     assert_eq!((queue.held, queue.lines.len(), &*queue.lines[0].text), (true, 1, "later"));
     play.check();
-    // Commands begin nothing.
+    // Commands do not start a turn.
     play.ok("/agents").await;
     play.switch(capturing).await;
     assert!(play.session.is_capturing());

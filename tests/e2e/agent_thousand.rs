@@ -1,4 +1,4 @@
-//! A thousand forks and kills: the process keeps its size, and the last ones take as much work as the first ones.
+//! A thousand forks and kills. The process does not grow, and the last forks cost as much as the first.
 
 use std::fs;
 
@@ -12,15 +12,15 @@ const PART: usize = 200;
 /// Five seconds of processor time in ticks. Linux counts a hundred per second.
 const SLACK: u64 = 500;
 
-/// Processor time of the process in ticks. Unlike the time on the clock, it does not depend on what else the machine does.
+/// The processor time of the process, in ticks. Unlike wall time, it does not depend on the load of the machine.
 fn processor_time(live: &Live) -> u64 {
     let stat = fs::read_to_string(format!("/proc/{}/stat", live.pid())).unwrap();
-    // The fields after the name of the process, which is in parentheses: time in the process and in the system.
+    // The process name is in parentheses; the fields after it include user time and system time.
     let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
     fields[11..13].iter().map(|ticks| ticks.parse::<u64>().unwrap()).sum()
 }
 
-/// Forks and kills, each time an agent with a turn of its own. Returns the processor time in ticks.
+/// Forks and kills an agent `count` times, each with a turn of its own. Returns the processor time in ticks.
 fn forks(live: &mut Live, count: usize) -> u64 {
     let start = processor_time(live);
     for number in 0..count {

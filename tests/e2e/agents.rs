@@ -1,5 +1,5 @@
-//! Agents: the tables of commands, the rules of a tree of agents, and whole plays. Sessions run in the process of the
-//! test, which can then see all agents; texts that need one agent are tested with the binary.
+//! Agents: the tables of commands, the rules of a tree of agents, and whole plays. Sessions run in the test's own process, which
+//! can therefore see all agents. Texts that need only one agent are tested with the binary.
 
 mod capture;
 mod fork;

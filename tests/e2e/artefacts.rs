@@ -1,4 +1,4 @@
-//! Compiled components on disk: they are reused, and checked before each use.
+//! Compiled components on disk, which are reused, and checked before each use.
 
 use std::{
     fs,
@@ -92,7 +92,7 @@ fn damaged_artefact_is_recompiled_and_logged() {
     assert!(again == originals, "compiling is not deterministic");
 }
 
-/// The files are swapped. The engine wrote each of them, so it would run them if their digests were not checked.
+/// Swaps two files. The engine wrote both, so it would run them if their digests were not checked.
 #[test]
 fn forged_artefact_is_not_run() {
     let patchbay = used();

@@ -1,4 +1,4 @@
-//! Questions in the terminal: a call whose skill lacks a grant asks the person and goes on with the answer.
+//! Questions in the terminal: a call of a skill without the necessary grant asks the user and continues with the answer.
 
 use std::{io::Write as _, process::Stdio, thread, time::Duration};
 
@@ -14,12 +14,12 @@ use patchbay_tests::{
 const QUESTION: &str = "Store the key stored of this workspace: 6 bytes?";
 const ANSWERS: &str = "1 once  2 this session  3 always here  Esc no  n no, and why  c this whole call  \
                        e exactly this again";
-/// In place of the answers while the composer has text.
+/// Shown in place of the answers while the composer has text.
 const DISARMED: &str = "Clear your text to answer (Ctrl+C); Esc no";
 const DENIED: &str =
     "Error: skill 'keeper' may not use 'kv': it is not granted. To grant it: patchbay grant add keeper kv";
 
-/// Returns a guest that puts an entry into its store and returns `stored`. It fails if that is denied.
+/// Returns a guest that adds an entry to its store and returns `stored`. It fails if access is denied.
 pub(crate) fn keeper() -> Guest {
     Guest::calling(
         "(call $put (i32.const 1) (i32.const 300) (i32.const 6) (i32.const 300) (i32.const 6) (i32.const 0) (i64.const 0) (i32.const 160))
@@ -47,13 +47,13 @@ fn open(patchbay: &Patchbay) -> Terminal {
     terminal
 }
 
-/// Types a key after the time in which a question ignores keys.
+/// Types a key after the interval in which a question ignores keys.
 fn answer(terminal: &Terminal, key: &str) {
     terminal.wait_for_prefix("1 once");
     press_late(terminal, key);
 }
 
-/// Types keys when a question that is already shown takes an answer.
+/// Types keys once the question on the screen accepts an answer.
 fn press_late(terminal: &Terminal, keys: &str) {
     thread::sleep(Duration::from_millis(600));
     terminal.press(keys);
@@ -61,7 +61,7 @@ fn press_late(terminal: &Terminal, keys: &str) {
 
 fn leave(terminal: Terminal) {
     terminal.press(CTRL_D);
-    // If the last row of a turn is not there yet, the terminal wants the key once more.
+    // Until the last row of the turn is there, the terminal requires the key a second time.
     thread::sleep(Duration::from_millis(300));
     if terminal.lines().iter().any(|line| line.contains("Ctrl+D again")) {
         terminal.press(CTRL_D);
@@ -86,7 +86,7 @@ fn answered_question_lets_the_call_go_on() {
     answer(&terminal, "1");
     terminal.wait_for_text("Allowed once: Store the key stored of this workspace: 6 bytes.");
     terminal.wait_for_text("stored");
-    // The yes was for that act only.
+    // The yes applied to that act only.
     terminal.press("/keeper\r");
     answer(&terminal, "3");
     terminal
@@ -100,7 +100,7 @@ fn answered_question_lets_the_call_go_on() {
     assert_eq!(patchbay.run(&["grant", "list"]).out, listed);
     leave(terminal);
     let mut rows = json_lines(&patchbay.run(&["journal", "--json", "--plugin", "keeper"]).out);
-    // The act was the same both times.
+    // The act was the same in both cases.
     let shown: Vec<_> = rows.iter_mut().map(|row| row["approvals"][0]["shown"].take()).collect();
     assert!(shown[0].as_str().is_some_and(|digest| digest.starts_with("sha256:")) && shown[0] == shown[1], "{shown:?}");
     let approval = |answer| serde_json::json!([{"capability": "kv", "answer": answer, "by": "person", "shown": null}]);
@@ -123,9 +123,9 @@ fn refused_call_fails_as_without_a_terminal() {
     terminal.wait_for_text("Error: skill 'keeper' may not use 'kv':");
     terminal.wait_for_text("it is not granted.");
     terminal.wait_for_text("To grant it:");
-    // The command stands alone on its line.
+    // The command is on a line of its own.
     terminal.wait_for_text("patchbay grant add keeper kv");
-    // A stop withdraws the question.
+    // Stopping the turn withdraws the question.
     terminal.press("/keeper\r");
     terminal.wait_for_text(ANSWERS);
     terminal.press(CTRL_C);
@@ -136,7 +136,7 @@ fn refused_call_fails_as_without_a_terminal() {
     assert_eq!(patchbay.run(&["grant", "list"]).out, "No grants.\n");
 }
 
-/// The window is not in front: the bell rings, the desktop shows the question, and the title has a mark.
+/// While the window has no focus, the bell rings, the desktop shows the question, and the title has a mark.
 #[test]
 fn waiting_question_calls() {
     let patchbay = with_keeper();
@@ -154,7 +154,7 @@ fn waiting_question_calls() {
     leave(terminal);
 }
 
-/// The reason that a user writes with a no is for the model, even for a nested call.
+/// A reason that the user adds to a no reaches the model, even for a nested call.
 #[test]
 fn reason_of_a_no_reaches_the_model() {
     let patchbay = with_keeper();
@@ -198,8 +198,8 @@ fn paste_reaches_the_composer_while_a_question_is_open() {
     leave(terminal);
 }
 
-/// Text that is typed while a question is open is a draft: none of its keys answers, before and after the time in which all keys are
-/// ignored. The question is answered once the text is gone.
+/// Text that is typed while a question is open is a draft, and none of its keys is an answer, neither during the interval in which
+/// all keys are ignored nor after it. The question can be answered once the draft is gone.
 #[test]
 fn typed_text_does_not_answer() {
     let patchbay = with_keeper();
@@ -228,11 +228,11 @@ fn typed_text_does_not_answer() {
     assert_eq!(patchbay.run(&["grant", "list"]).out, "No grants.\n");
 }
 
-/// The person answers after more than the time limit of the calls.
+/// The user answers after the time limit of calls has passed.
 #[test]
 fn clocks_of_nested_calls_wait_for_the_answer() {
     let patchbay = with_keeper();
-    // Enough for the calls themselves on a busy machine.
+    // Long enough for the calls themselves on a busy machine.
     patchbay.write("home/config/config.toml", "[limits]\ntime_ms = 6000\n");
     patchbay.add_relay("ask", "keeper__run", "{}");
     let terminal = open(&patchbay);
@@ -257,7 +257,7 @@ fn scripts_are_denied_without_a_question() {
     child.stdin.take().unwrap().write_all(b"/keeper\n1\ncall keeper__run {}\n").unwrap();
     let piped = ran(child.wait_with_output().unwrap());
     assert!(piped.err.contains(DENIED) && !piped.out.contains("stored"), "{piped:?}");
-    // Of a call of the model, the command is whole, too.
+    // The command is also complete if the model made the call.
     let failure = "✗ skill 'keeper' may not use 'kv': it is not granted. To grant it:\npatchbay grant add keeper kv\n";
     assert!(piped.err.contains(failure), "{piped:?}");
 }
@@ -279,7 +279,7 @@ fn skills_of_an_untrusted_workspace_never_ask() {
     leave(terminal);
 }
 
-/// A model's calls ask, too, and a yes for the session is asked for once.
+/// Calls by a model also ask, and a yes for the session is requested only once.
 #[test]
 fn edits_are_shown_as_a_diff() {
     let patchbay = Patchbay::quick();
@@ -313,7 +313,7 @@ fn bare_help_gets_a_hint_in_the_terminal_only() {
     assert!(!patchbay.line("/help").contains(hint));
 }
 
-/// A yes for a folder is for the files below it, and ends with the session.
+/// A yes for a folder applies to the files below it until the session ends.
 #[test]
 fn folder_is_allowed_for_the_session() {
     let patchbay = Patchbay::quick();
@@ -360,7 +360,7 @@ fn patch_of_several_files_is_one_question() {
     assert_eq!(["w", "d/y", "x", "z"].map(text), [Some("A\nb\n".into()), Some("1\n".into()), None, None]);
 }
 
-/// The walk of a person who uses a screen reader: allow, deny with a reason, leave. Nothing is drawn.
+/// What a user with a screen reader does: allow, deny with a reason, leave. Nothing is drawn.
 #[test]
 fn plain_lines_ask_and_are_answered_by_lines() {
     let patchbay = with_keeper();
@@ -369,7 +369,7 @@ fn plain_lines_ask_and_are_answered_by_lines() {
     terminal.press("/keeper\r");
     let keys = "Type an answer and Enter: 1 once, 2 this session, 3 always here, n no, n WHY, v all of it, c this whole call, \
                 e exactly this again.";
-    // The window ends in the middle of it.
+    // The window's width ends within the text.
     let keys = keys[..120].trim_end();
     for line in [QUESTION, "value: \"stored\"", "for keeper__run", "the user skill 'keeper' asks for 'kv'", keys] {
         terminal.wait_for_text(line);
@@ -379,7 +379,7 @@ fn plain_lines_ask_and_are_answered_by_lines() {
     terminal.wait_for_text("stored");
     terminal.press("call keeper__run {}\r");
     terminal.wait_until("it asks again", || terminal.all_rows().iter().filter(|row| *row == keys).count() == 2);
-    // No answer: it is run later.
+    // Not an answer but a line, which runs later.
     press_late(&terminal, "/calc 6 * 7\r");
     terminal.press("n keep it in memory\r");
     terminal.wait_for_text("Not allowed: Store the key stored of this workspace: 6 bytes.");
@@ -391,7 +391,7 @@ fn plain_lines_ask_and_are_answered_by_lines() {
     assert_eq!(terminal.wait_for_exit(), 0);
 }
 
-/// The session in the section "With a screen reader" of docs/keys.md, line by line.
+/// The session in section "With a screen reader" of docs/keys.md, line by line.
 #[test]
 fn session_of_the_guide_for_screen_readers_runs_as_printed() {
     let page = std::fs::read_to_string(checkout().join("docs/keys.md")).unwrap();

@@ -1,5 +1,4 @@
-//! Files that the user attaches to messages: which are accepted, how each API receives them, and how they stay with the
-//! conversation.
+//! Files that the user attaches to messages: which are accepted, how each API receives them, and how they stay in the conversation.
 
 use std::{path::Path, sync::Arc};
 
@@ -27,8 +26,8 @@ fn with_files() -> Patchbay {
     patchbay
 }
 
-/// Returns the parts of the first message that `show context` lists, without the introduction of the agent and the
-/// facts about the session's start.
+/// Returns the parts of the first message that `show context` lists, without the agent's introduction and the facts about the
+/// session's start.
 fn parts(context: &str) -> &str {
     let line = context.lines().find_map(|line| line.strip_prefix("1 user: ")).unwrap_or_else(|| panic!("{context}"));
     line.splitn(3, "), ").nth(2).unwrap()
@@ -50,7 +49,7 @@ fn exec_sends_attached_files_before_the_text_of_the_first_line() {
     assert_eq!((ran.code, ran.errors()), (Some(0), ""), "{ran:?}");
     let attached = "Attached: a.png (image/png, 16 bytes), notes.txt (text/plain, 13 bytes).\n";
     let context = ran.out.strip_prefix(attached).unwrap_or_else(|| panic!("{ran:?}"));
-    // The text is headed by its path, and cleaned.
+    // The text begins with its path, and control characters are removed.
     let head = "notes.txt:\n\nOne.\nTwo.[2J\n";
     assert_eq!(parts(context), format!("image/png(16, a.png), text({}), text(12)", head.len()));
     let (_, second) = context.split_once("messages: 3").unwrap();
@@ -83,10 +82,10 @@ fn exec_explains_which_files_cannot_be_attached() {
         }
         let pipe = patchbay.workspace().join("pipe");
         assert!(std::process::Command::new("mkfifo").arg(pipe).status().unwrap().success());
-        // It does not wait for a writer.
+        // The host does not wait for a writer.
         assert_eq!(refusal("pipe"), "Error: 'pipe' is not a regular file.\n");
     }
-    // The user named this file as such.
+    // Here the user named the file explicitly.
     let ran = patchbay.run(&["exec", "--attach", ".env", "hello"]);
     assert!(ran.out.starts_with("Attached: .env (text/plain, 9 bytes).\n"), "{ran:?}");
     let ran = patchbay.run(&["exec", "--json", "--attach", "x.bin", "hello"]);
@@ -134,7 +133,7 @@ fn command_passes_files_to_its_skill() {
         let ran = run(line);
         assert_eq!(ran.out, "text/plain\nOne.\nTwo.[2J\n", "{ran:?}");
     }
-    // Instructions with an input begin a turn, whose message has the files.
+    // Instructions with an input start a turn whose message has the files.
     let ran = run("/guide show context");
     assert!(ran.out.starts_with("Attached: notes.txt (text/plain, 13 bytes).\n"), "{ran:?}");
     for line in ["/guide", "/skill guide"] {
@@ -162,13 +161,13 @@ async fn path_of_the_workspace_is_guarded() {
     for path in ["a.png", "./docs/b.pdf", "same.png", "a@b.c"] {
         assert!(session.attach_path(path).await.unwrap().is_some(), "{path}");
     }
-    // Anything but a file is just a word.
+    // Anything that is not a file is plain text.
     let folder = patchbay.folder().to_str().unwrap();
     for word in ["types/node", "docs", "example.com", "../secret.txt", folder, "/nowhere/a.txt", "", "a\0b"] {
         assert!(session.attach_path(word).await.unwrap().is_none(), "{word}");
         assert!(!session.names_file(word).await, "{word}");
     }
-    // An absolute path may name any file, as with --attach.
+    // An absolute path may name any file, as `--attach` may.
     let outside = patchbay.folder().join("secret.txt").to_str().unwrap().to_owned();
     assert!(session.attach_path(&outside).await.unwrap().is_some());
     let own = patchbay.home().join("data/patchbay.db").to_str().unwrap().to_owned();
@@ -231,11 +230,11 @@ async fn model_that_cannot_read_a_file_is_named_before_anything_is_sent() {
         model with /model, or set its input_media under models in [providers.local] of config.toml.";
     assert_eq!((refused.code, &*refused.line()), (Code::AttachmentUnreadable, words));
     assert_eq!((server.requests().len(), session.last_seq()), (0, 0));
-    // Texts are read by all models.
+    // All models can read text files.
     let notes = session.attach_path("notes.txt").await.unwrap().unwrap();
     assert!(wait_for_end(session.submit_input(with_image("look", notes))).await.is_ok());
     assert!(server.requests()[0].contains(r"notes.txt:\n\nOne.\nTwo."), "{:?}", server.requests());
-    // Another model is told of a file that it cannot read; the row stays.
+    // Another model is told about a file that it cannot read, and the row stays.
     assert!(wait_for_end(session.submit("/model demo-1")).await.is_ok());
     assert!(wait_for_end(session.submit_input(with_image("look", image(&session).await))).await.is_ok());
     assert!(wait_for_end(session.submit("/model local-1")).await.is_ok());
@@ -254,13 +253,13 @@ async fn waiting_retried_and_dropped_messages_keep_their_files() {
     let mut events = session.subscribe(1);
     let running = session.submit("repeat 6000 word");
     wait_for_answer_start(&mut events).await;
-    // It breaks off five times, with a millisecond in between.
+    // The answer breaks off five times, a millisecond apart.
     let waiting = session.submit_input(with_image("fail server 0 after 1\nlook", image(&session).await));
     let id = waiting.id();
     wait_for_event(&mut events, |kind| matches!(kind, EventKind::LineQueued { line, .. } if *line == id)).await;
     drop((running, waiting));
     session.close().await;
-    // The file may change meanwhile.
+    // The file may change in the meantime.
     patchbay.write("workspace/a.png", "other");
     host.collect().await.unwrap();
     let session = host.resume(session.id()).await.unwrap();
@@ -334,7 +333,7 @@ async fn rows_hold_references_only() {
     let [attached] = &Attachment::from_data(data.as_ref())[..] else { panic!("{data:?}") };
     let stored = play.host.store().attachment(&attached.digest).unwrap();
     assert_eq!(stored.as_deref(), Some(PNG));
-    // A file that is gone is named; the conversation goes on.
+    // A missing file is named, and the conversation continues.
     let path = format!("data/attachments/{}.bin", attached.digest.to_hex());
     std::fs::remove_file(play.patchbay.home().join(path)).unwrap();
     let context = play.run("show context").await.message;

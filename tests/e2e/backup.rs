@@ -1,4 +1,4 @@
-//! `patchbay backup`: a copy of the home that is whole although a session writes, and that is a home itself.
+//! `patchbay backup`: a copy of the home that is complete although a session is writing, and that works as a home.
 
 use std::{
     fs,

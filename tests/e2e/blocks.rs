@@ -1,4 +1,4 @@
-//! Blocks: a blocked component never runs, immediately and despite its grants.
+//! Blocks: a blocked component stops running immediately, whatever its grants.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use patchbay_tests::{answers::json_lines, binary::Patchbay, guest::Guest};
 const SKILL_MD: &str = "---\ninvocation_mode: tool_dispatch\ncommand: echo\ncommand_tool: run\n---\n";
 const ECHO: &str = "home/config/skills/echo.wasm";
 
-/// Creates a home with the skill `echo`; returns the digest of its component too.
+/// Creates a home with the skill `echo`. Returns its component's digest as well.
 fn echoing() -> (Patchbay, String) {
     let patchbay = Patchbay::new();
     patchbay.write(ECHO, Guest::default().packaged(SKILL_MD));
@@ -36,7 +36,7 @@ fn block_and_unblock_apply_immediately_to_a_running_session() {
     let words = format!("Error: component {digest} of skill 'echo' is blocked. To unblock it: {command}");
     assert_eq!(blocked.message(), words);
     assert_eq!(live.message("/calc 1"), "1", "others run on");
-    // The message names the command; it is run as it stands.
+    // The message names the command, which is run exactly as printed.
     let (_, command) = blocked.message().split_once("To unblock it: patchbay ").unwrap();
     said(&patchbay, &command.split(' ').collect::<Vec<_>>());
     assert_eq!(live.message("/echo {}"), "{}");
@@ -70,7 +70,7 @@ fn blocked_skill_digest_blocks_the_whole_skill() {
         assert_ne!(digest, component);
         said(&patchbay, &["plugin", "block", digest.strip_prefix("sha256:").unwrap().get(..12).unwrap()]);
         let blocked = &patchbay.answers(&[line])[0];
-        // Nothing follows the command, so it can be pasted.
+        // The command is last, so it can be pasted.
         let words = format!(
             "skill '{skill}' with the digest {digest} is blocked. To unblock it: patchbay plugin unblock {digest}"
         );
@@ -167,7 +167,7 @@ fn component_blocked_in_advance_is_never_described() {
 fn block_remains_after_the_component_is_removed() {
     let (patchbay, digest) = echoing();
     said(&patchbay, &["plugin", "block", &digest]);
-    // It is unreferenced and collected; the block remains.
+    // The component is unreferenced and collected, but the block remains.
     let file = patchbay.folder().join(ECHO);
     let component = fs::read(&file).unwrap();
     fs::remove_file(file).unwrap();
@@ -182,7 +182,7 @@ fn block_remains_after_the_component_is_removed() {
     assert_eq!(patchbay.answers(&["/skill echo {}"])[0].code(), "blocked");
 }
 
-/// Blocks apply to adapters too; this one has already answered in the conversation.
+/// Blocks also apply to adapters. This one has already answered in the conversation.
 #[test]
 fn blocked_adapter_fails_the_next_message() {
     let patchbay = Patchbay::quick();
@@ -202,7 +202,7 @@ fn blocked_adapter_fails_the_next_message() {
     assert_eq!(live.answer("/model gpt-4o").code(), "model_set", "others may be asked");
     said(&patchbay, &["plugin", "unblock", digest]);
     assert_eq!(live.answer("/model demo-1").code(), "model_set");
-    // The unanswered message is sent too.
+    // The unanswered message is sent again.
     assert_eq!(live.message("three"), "You said: two\nthree");
 }
 

@@ -1,11 +1,10 @@
-//! Nothing multiplies: anything that a skill, a workspace or a tool produces from a short input is
-//! bounded, in memory and on disk.
+//! Nothing multiplies: whatever a skill, a workspace or a tool produces from a short input is bounded, in memory and on disk.
 
 use std::fs;
 
 use patchbay_tests::{answers::json_lines, binary::Patchbay};
 
-/// A skill of a cloned repository whose instructions repeat their input 130,000 times.
+/// A skill in a cloned repository whose instructions repeat their input 130,000 times.
 fn multiplying_skill(patchbay: &Patchbay) {
     let skill_md = format!("---\nname: review\ndescription: Reviews a text.\n---\n{}\n", "$0".repeat(130_000));
     patchbay.write("workspace/.claude/skills/review/SKILL.md", skill_md);
@@ -31,7 +30,7 @@ fn skill_that_multiplies_its_input_is_refused() {
     assert!(answers[0].rows().iter().all(|(kind, _)| *kind == "command"), "{:?}", answers[0].rows());
     assert!(answers[1].message().contains(TOO_LONG), "{}", answers[1].message());
     assert!(answers[1].message().contains(r#""error_code":"limit_instructions""#), "{}", answers[1].message());
-    // A short input is fine.
+    // A short input works.
     assert_eq!(answers[2].code(), "answered");
     assert!(database_bytes(&patchbay) < 8 << 20, "{}", database_bytes(&patchbay));
 }
@@ -55,14 +54,14 @@ fn input_of_a_skill_has_64_kib() {
         )
     };
     assert_eq!((answers[0].code(), answers[0].message()), ("limit_input", &*format!("Error: {}", too_long("65,537"))));
-    // The schema counts characters, the host bytes.
+    // The schema counts characters, while the host counts bytes.
     let by_schema = answers[1].message();
     assert!(by_schema.contains("invalid_input") && by_schema.contains("is longer than 65"), "{by_schema}");
     assert!(answers[2].message().contains(&too_long("80,000")), "{}", answers[2].message());
     assert_eq!(answers[3].code(), "answered");
 }
 
-/// Earlier builds stored what skills had multiplied. The session must stay usable.
+/// Earlier builds stored multiplied texts of skills. Such a session must stay usable.
 #[test]
 fn oversized_row_of_an_old_database_keeps_the_session_usable() {
     let patchbay = Patchbay::quick();
@@ -70,7 +69,7 @@ fn oversized_row_of_an_old_database_keeps_the_session_usable() {
     patchbay.run(&["exec", "/skill guide a", "say first"]);
     let session = patchbay.last_session();
     let update = "UPDATE messages SET content = replace(hex(zeroblob(?)), '0', 'x') WHERE kind = 'skill'";
-    // The first is too long to be read, the second only too long to be sent.
+    // The first text is too long to be read, the second only too long to be sent.
     for (half, sent) in [(50_000_000, "text(59)"), (4_000_000, "text(2097119)")] {
         {
             let database = patchbay.database("patchbay.db");
@@ -112,7 +111,7 @@ fn listing_skills_of_an_untrusted_workspace_stores_no_files() {
         assert_eq!(patchbay.line("/calc 1"), "1");
     }
     assert_eq!(stored(), before, "the bundled skills alone");
-    // A turn may use them, so they are kept with the session.
+    // A turn may use the files, so they are kept with the session.
     let read = "call skill_file {\"skill\":\"big\",\"path\":\"a.md\"}";
     let contents = patchbay.line(read);
     assert!(contents.contains("round 3"), "{contents}");
@@ -121,7 +120,7 @@ fn listing_skills_of_an_untrusted_workspace_stores_no_files() {
     workspace_files(9);
     let again = patchbay.run(&["exec", "--session", &session, read]);
     assert!(again.out.contains("round 3"), "{again:?}");
-    // Files that changed before the first turn are not those that the session listed.
+    // Files that changed before the first turn are not the files that the session listed.
     patchbay.line("/skills");
     let session = patchbay.last_session();
     workspace_files(10);

@@ -1,6 +1,6 @@
-//! `[budget]`: what models may cost, in the real binary with a priced provider on the loopback address. An answer of the server has
-//! 24 tokens of input, which cost nothing here, and 15 of output, which cost a cent each. A request may have an answer of 100
-//! tokens: a dollar.
+//! `[budget]`: what models may cost, in the real binary with a priced provider on the loopback address. Each of the server's
+//! responses reports 24 input tokens, which are free here, and 15 output tokens, which cost a cent each. A request may produce up
+//! to 100 output tokens, which is a dollar.
 
 use std::{sync::mpsc, thread, time::Duration};
 
@@ -17,10 +17,10 @@ use patchbay_tests::{
 };
 use serde_json::{Value, json};
 
-/// A model of the server, with its price.
+/// A model of the server with its price.
 const PRICED: &str =
     "models = [{ id = \"local-1\", max_output_tokens = 100, price = { input = \"0\", output = \"10000\" } }]\n";
-/// The same of the provider `demo`, where a token is a word.
+/// A price for the provider `demo`, where each word is a token.
 const PRICED_DEMO: &str = "options = { delay-ms = \"0\" }\n\
     models = [{ id = \"demo-1\", max_output_tokens = 100, price = { input = \"0\", output = \"10000\" } }]\n";
 
@@ -40,12 +40,12 @@ fn codes(answers: &[Answer]) -> Vec<&str> {
 fn ledger(patchbay: &Patchbay, options: &[&str]) -> Vec<Value> {
     let ran = patchbay.run(&[&["usage", "--json"], options].concat());
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    // A new home of the tests has sessions with `demo`, which cost nothing.
+    // The home of the tests already has sessions with `demo`, which cost nothing.
     let cost = |row: &Value| row["spent"] != "0.00" || row["reserved"] != "0.00";
     json_lines(&ran.out).into_iter().filter(cost).collect()
 }
 
-/// Returns the cents that are spent and reserved in the whole home.
+/// Returns the cents spent and reserved in the whole home.
 fn cents(patchbay: &Patchbay) -> i64 {
     let sum = "SELECT (SELECT total(amount) FROM spending) + (SELECT total(amount) FROM reservations)";
     (patchbay.query_one::<f64>(sum, ()) / 1e7) as i64
@@ -56,7 +56,7 @@ fn session_ends_at_its_budget_and_lists_what_was_spent() {
     let server = Server::always(CHAT.answer("text"));
     let patchbay = home(&server, "session = \"1.20\"");
     let answers = patchbay.answers(&["one", "two", "three", "/usage"]);
-    // A request needs a dollar; 0.90 are left after two.
+    // A request needs a dollar, and 0.90 are left after two.
     assert_eq!(codes(&answers), ["answered", "answered", "limit_budget", "usage_listed"]);
     let over = "the request could cost 1.00 USD, but only 0.90 USD is left of 1.20 USD (session in [budget] of \
         config.toml): 0.30 USD \
@@ -70,7 +70,7 @@ fn session_ends_at_its_budget_and_lists_what_was_spent() {
         answers[3].data()["spending"]["session"],
         json!({"spent": "0.30", "reserved": "0.00", "budget": "1.20"})
     );
-    // The budget belongs to the session: it is still used up when it is resumed, and a new one has its own.
+    // The budget belongs to the session: a resumed session has still used it up, while a new one has its own.
     let session = patchbay.last_session();
     assert_eq!(codes(&patchbay.answers_in(&["--session", &session], &["four"])), ["limit_budget"]);
     let ran = patchbay.run(&["exec", "--session", &session, "five"]);
@@ -100,7 +100,7 @@ fn day_has_one_budget_for_all_sessions() {
     assert!(shown.ends_with(" requests, 0.30 USD spent\n"), "{shown}");
     let wrong = patchbay.run(&["usage", "--day", "yesterday"]);
     assert!(wrong.code == Some(2) && wrong.errors().contains("'yesterday' is not a day: write it as in 2026-11-27"));
-    // Money that was spent stays when its session is removed.
+    // Costs are kept when their session is removed.
     let session = rows_session(&patchbay);
     assert_eq!(patchbay.run(&["sessions", "rm", &session]).code, Some(0));
     assert_eq!(codes(&patchbay.answers(&["one"])), ["limit_budget"]);
@@ -149,7 +149,7 @@ fn price_is_needed_only_for_a_budget() {
     let server = Server::always(CHAT.answer("text"));
     for (budget, host, expected) in [
         ("", "127.0.0.1", "answered"),
-        // A server of this machine costs nothing.
+        // A server on this machine is free.
         ("[budget]\nsession = \"0\"\n", "127.0.0.1", "answered"),
     ] {
         let patchbay = CHAT.plain_home(&server, budget);
@@ -157,7 +157,7 @@ fn price_is_needed_only_for_a_budget() {
         assert_eq!(answers[1].code(), expected, "{host}: {}", answers[1].message());
         assert_eq!(answers[2].message().contains("This session:"), !budget.is_empty());
     }
-    // Nothing is sent to a provider elsewhere whose price is unknown.
+    // Nothing is sent to a remote provider whose price is unknown.
     let mut patchbay = Patchbay::new();
     patchbay.set("LOCAL_API_KEY", "key-of-the-test");
     let table = "[providers.far]\nadapter = \"openai-compatible\"\norigin = \"https://models.invalid/v1\"\nenv = \"LOCAL_API_KEY\"\n";
@@ -200,13 +200,13 @@ fn terminal_shows_what_is_left() {
     assert!(server.requests().is_empty());
 }
 
-/// Two processes with ten agents each, all at once, again and again.
+/// Two processes with ten agents each, which all send requests repeatedly.
 #[test]
 fn agents_of_two_processes_never_exceed_the_day() {
     let patchbay = Patchbay::new();
     let config = format!("[providers.demo]\n{PRICED_DEMO}[budget]\nsession = \"7.00\"\nday = \"9.00\"\n");
     patchbay.write("home/config/config.toml", config);
-    // The first start makes the database.
+    // The first start creates the database.
     assert_eq!(patchbay.run(&["usage"]).code, Some(0));
     let child = "call fork {\"prompt\": \"pause 100\\nsay Done.\"}\n";
     let prompt = child.repeat(10);

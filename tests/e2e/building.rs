@@ -1,4 +1,4 @@
-//! Building a snapshot: observers are notified, files that change meanwhile are read again, and all cores compile.
+//! Building a snapshot: observers are notified, files that change during the build are read again, and all cores compile.
 
 use std::{
     fs,
@@ -18,13 +18,13 @@ use patchbay_tests::{
 };
 use tokio::sync::Notify;
 
-/// Returns a skill whose single tool has the description `what`.
+/// Returns a skill whose only tool has the description `what`.
 fn skill_described_as(what: &str) -> Vec<u8> {
     let tools = vec![("run".into(), what.into(), r#"{"type":"object"}"#.into())];
     Guest { tools, ..Guest::default() }.packaged("---\ninvocation_mode: tool_dispatch\ncommand_tool: run\n---\n")
 }
 
-/// A home for a host in this process, and the observer of its builds.
+/// A home for a host in the test's own process, and the observer of its builds.
 struct Stage {
     patchbay: Patchbay,
     seen: Arc<Seen>,
@@ -91,7 +91,7 @@ impl Stage {
     }
 }
 
-/// Returns the skills and the diagnostics of the snapshot.
+/// Returns the skills and the diagnostics of the session's snapshot.
 fn shown(session: &Session) -> (Vec<String>, Vec<String>) {
     let snapshot = session.snapshot();
     let skills = snapshot.skills().map(|skill| format!("{}: {}", skill.name, skill.tools[0].description));
@@ -116,7 +116,7 @@ async fn observer_is_notified_of_new_components_only() {
     session.submit("/reload_skills").await;
     assert_eq!(stage.told(), ["0/1", "1/1", "over"]);
     assert_eq!(shown(&session).0, ["a: a", "b: b", "c: c", "d: d", "e: a"]);
-    // Another process uses the cached descriptions.
+    // Another process uses the cached descriptions instead.
     drop(session);
     stage.session().await;
     assert_eq!(stage.told(), [""; 0]);
@@ -161,7 +161,7 @@ async fn component_changed_before_storing_is_read_again() {
     });
     let session = stage.session().await;
     assert_eq!(shown(&session), (vec!["a: after".to_owned()], vec![]));
-    // The bytes are stored, even if the file changes.
+    // The bytes are stored even if the file disappears.
     fs::remove_file(stage.path("a.wasm")).unwrap();
     assert_eq!(session.submit("/skill a {\"b\": 1}").await.message, "{\"b\":1}");
 }
@@ -198,7 +198,7 @@ async fn component_deleted_while_loading_is_skipped() {
     assert_eq!(shown(&*stage.session().await), (vec![], vec![]));
 }
 
-/// The compiler is a script that waits until a second one runs, and then reports a failure of the component.
+/// The compiler is a script that waits until a second instance is running, and then reports that the component is invalid.
 #[cfg(unix)]
 #[tokio::test]
 async fn components_are_compiled_on_all_cores() {
@@ -206,7 +206,7 @@ async fn components_are_compiled_on_all_cores() {
     let running = stage.patchbay.folder().join("running");
     fs::create_dir(&running).unwrap();
     let cores = std::thread::available_parallelism().unwrap().get();
-    // A second compiler may need long to start on a busy machine; a single core has none.
+    // A second compiler may start late on a busy machine; with a single core there is none.
     let waits = if cores > 1 { 1_200 } else { 40 };
     let script = format!(
         ": > '{0}'/$$\nn=0\nwhile [ $n -lt {waits} ]; do\n  set -- '{0}'/*\n  [ $# -ge 2 ] && {{ echo together >&2; exit 1; \
@@ -216,14 +216,14 @@ async fn components_are_compiled_on_all_cores() {
     for name in ["a", "b"] {
         stage.write(&format!("{name}.wasm"), skill_described_as(name));
     }
-    // Not a file: one that was just written cannot be run while a process that another test is starting has it open.
+    // Not a script file: a file that was just written cannot be executed while a process that another test is starting has it open.
     let host = stage.host_with(Compiler {
         program: "/bin/sh".into(),
         arguments: vec!["-c".to_owned(), script],
         keeps_functions: false,
     });
     let session = host.new_session(&stage.patchbay.workspace()).await.unwrap();
-    // A single core compiles sequentially: the first compiler waits in vain.
+    // With a single core the compilers run one after another, so the first one waits in vain.
     let first = if cores > 1 { "together" } else { "alone" };
     let words = |words: &str| words.split_whitespace().last().unwrap().trim_end_matches('.').to_owned();
     let said: Vec<_> = session.snapshot().diagnostics().iter().map(|one| words(&one.message)).collect();

@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use patchbay_tests::{binary::Patchbay, server::Server};
 use serde_json::json;
 
-/// Creates a home with commands for the tools of `files`, which otherwise only a model calls.
+/// Creates a home with commands for the tools of `files`, which otherwise only models call.
 fn with_files() -> Patchbay {
     let patchbay = Patchbay::new();
     for tool in ["read", "list", "write", "edit", "patch", "delete"] {
@@ -85,7 +85,7 @@ fn files_are_written_after_a_grant() {
     assert_eq!(fs::read_to_string(&path).unwrap(), "fn a() {}\nfn ü() {}\n");
     assert_eq!(live.message(write), "Replaced 'src/größe.rs': 2 lines, 20 bytes.");
 
-    // The grant excludes files that the host or git would execute.
+    // The grant excludes files that the host or git may execute.
     for guarded in [".git/config", ".patchbay/skills/x/SKILL.md", "../x"] {
         let answer = live.answer(&format!(r#"/write {{"path": "{guarded}", "text": "x"}}"#));
         assert_eq!(answer.outcome["status"], "error", "{guarded}: {}", answer.message());
@@ -105,7 +105,7 @@ fn files_are_renamed_deleted_and_patched_after_grants() {
     let words = "Error: skill 'files' may not use 'workspace-delete': it is not granted. To grant it: patchbay grant add --root \
                  bundled files workspace-delete";
     assert_eq!(denied, words);
-    // Writing alone does not rename: nothing is copied either.
+    // Permission to write is not enough to rename a file, and nothing is copied either.
     assert_eq!(patchbay.run(&["grant", "add", "--root", "bundled", "files", "workspace-write"]).code, Some(0));
     assert_eq!(live.message(r#"/tool files__rename {"from": "src/main.rs", "to": "src/bin.rs"}"#), words);
     assert!(!patchbay.workspace().join("src/bin.rs").exists());
@@ -133,7 +133,7 @@ fn files_are_renamed_deleted_and_patched_after_grants() {
     assert_eq!(stale, words);
     assert!(!patchbay.workspace().join("b.txt").exists());
 
-    // A refusal by the host in the middle leaves everything as it was.
+    // If the host refuses one file in the middle of a patch, all files stay unchanged.
     let patch = "--- a.txt\n+++ a.txt\n@@\n-one\n+1\n--- /dev/null\n+++ b.txt\n@@ -0,0 +1 @@\n+new\n--- /dev/null\n+++ \
                  .claude/x\n@@ -0,0 +1 @@\n+x\n";
     let refused = live.message(&format!("/patch {}", json!({ "patch": patch })));
@@ -186,11 +186,11 @@ fn grep_finds_lines() {
     assert_eq!(messages.len(), expected.len());
 }
 
-/// The slowest texts for a pattern: the time of a search is linear in them, and uses no fuel of the component.
+/// The slowest texts for a pattern. Search time is linear in them, and costs the component no fuel.
 #[test]
 fn grep_searches_slow_texts_to_their_end() {
     let patchbay = Patchbay::new();
-    // However busy the machine is.
+    // Long enough however busy the machine is.
     patchbay.write("home/config/config.toml", "[limits]\ntime_ms = 600000\n");
     for number in 0..5 {
         let text = "straße zum größten Nebenfluß, an der Mündung 0101101\n".repeat(140_000);
@@ -223,7 +223,7 @@ fn web_requires_a_grant_and_an_address() {
     );
     assert!(answers[2].message().contains("its scheme is 'ftp', not https"), "{}", answers[2].message());
     assert!(answers[3].message().contains("\n- `capabilities`: http:* (not granted)\n"), "{}", answers[3].message());
-    // The grant covers every public host and no other.
+    // The grant covers all public hosts and nothing else.
     assert_eq!(patchbay.run(&["grant", "add", "--root", "bundled", "web", "http:*"]).code, Some(0));
     let lines = [
         "/web https://127.0.0.1/",
@@ -238,7 +238,7 @@ fn web_requires_a_grant_and_an_address() {
     }
 }
 
-/// The component of `web` with a manifest that requests a loopback server.
+/// The component of `web`, with a manifest that requests a loopback server.
 #[test]
 fn web_fetches_pages_and_follows_redirects() {
     let server = Server::new(|request| {
@@ -280,13 +280,13 @@ fn web_fetches_pages_and_follows_redirects() {
     assert_eq!(missing.message(), format!("Error: {origin}/none responded with 404 (not found): # Nothing"));
     assert_eq!(missing.data()["kind"], "http-status");
     assert_eq!(live.answer(&format!("/get {origin}/circle")).data()["kind"], "too-many-redirects");
-    // Each redirect is checked like a first request.
+    // Each redirect is checked like a new request.
     let away = live.answer(&format!("/get {origin}/away"));
     assert_eq!(away.code(), "denied");
     assert!(away.message().contains("may not use 'http:127.0.0.1:1'"), "{}", away.message());
 }
 
-/// Builds are reproducible and reveal nothing of the machine that built them.
+/// Builds are reproducible and reveal nothing about the machine on which they ran.
 #[test]
 fn bundled_components_contain_no_local_paths() {
     let dist = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins/dist");

@@ -1,5 +1,5 @@
-//! The cage around programs: what they cannot do, what they can, and that none of their processes is left. These tests fail where the
-//! kernel has no Landlock, because the cage is claimed for such machines.
+//! The cage around programs: what they can and cannot do, and that none of their processes survives. These tests fail if the kernel
+//! has no Landlock, because Patchbay promises the cage on such machines.
 
 use std::{
     fs,
@@ -17,7 +17,7 @@ use patchbay_tests::binary;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-/// What no program may read or change.
+/// A text that no program may read or change.
 const SECRET: &str = "secret-5b1f";
 
 /// A home with a workspace, and a cage for the programs in it.
@@ -62,7 +62,7 @@ impl Caged {
         fs::write(path("work/CLAUDE.md"), "rules\n").unwrap();
         let variable = std::env::var("PATH").unwrap();
         let user = UserFolders::new(home.path(), &variable, [path("patchbay/data")]);
-        // The toolchains of the user who runs the tests are not below the home of the tests.
+        // The toolchains of the user who runs the tests are outside the tests' home.
         let toolchains =
             [".rustup", ".cargo", ".pyenv"].map(|name| format!("{}/{name}", std::env::var("HOME").unwrap()));
         let read = toolchains.into_iter().filter(|folder| Path::new(folder).exists()).collect();
@@ -111,7 +111,7 @@ impl Caged {
         (end.exit_code, output)
     }
 
-    /// Runs a script that must fail because the cage refuses something, and must neither have seen nor changed a secret.
+    /// Runs a script that must fail because the cage refuses something. It must not have seen or changed a secret.
     fn refused(&self, script: &str) {
         let (code, output) = self.sh(script);
         self.check_refused(script, code, &output);
@@ -171,7 +171,7 @@ fn files_outside_are_neither_read_nor_changed() {
         "head -c 1 /dev/vda",
     ] {
         caged.refused(script);
-        // Landlock alone refuses it as well, but for what it has no rules for.
+        // Landlock alone also refuses this, except where it has no rules.
         if !script.starts_with("chmod") && !script.starts_with("touch") {
             landlock.refused(script);
         }
@@ -180,7 +180,7 @@ fn files_outside_are_neither_read_nor_changed() {
     assert_eq!(mode & 0o7, 0o4, "the mode was changed");
 }
 
-/// A child that was started before anything was known about the program, and long before it had the order.
+/// A child that was started long before it received its order, when nothing was known about the program yet.
 #[test]
 fn waiting_child_builds_the_same_cage() {
     let caged = Caged::new();
@@ -200,7 +200,7 @@ fn waiting_child_builds_the_same_cage() {
             let (code, output) = run(script);
             caged.check_refused(script, code, &output);
         }
-        // It does not stay in the folder of the child.
+        // The child does not stay in its own folder.
         let (code, output) = run("pwd && touch made");
         let folder = caged.path("work");
         assert_eq!((code, output.lines().next()), (Some(0), folder.to_str()), "{output}");
@@ -239,7 +239,7 @@ fn program_has_no_file_of_its_parent() {
     let caged = Caged::new();
     let (code, output) = caged.sh("ls /proc/self/fd | wc -l; for fd in 0 1 2; do readlink /proc/self/fd/$fd; done");
     assert_eq!(code, Some(0), "{output}");
-    // Those of `ls`: three, and the folder that it reads.
+    // The descriptors of `ls` itself: three, and the folder that it reads.
     assert!(output.starts_with("4\n/dev/null\npipe:"), "{output}");
 }
 
@@ -268,7 +268,7 @@ fn what_runs_later_cannot_be_changed() {
     }
     assert_eq!(fs::read_to_string(caged.path("work/CLAUDE.md")).unwrap(), "rules\n");
     assert!(fs::read_to_string(caged.path("work/.git/config")).unwrap().ends_with("repositoryformatversion = 0\n"));
-    // What git itself changes can be changed.
+    // Files that git itself changes are writable.
     assert_eq!(caged.sh("echo x > .git/index.lock && mkdir .git/refs/heads && echo x > source.rs").0, Some(0));
 }
 
@@ -287,7 +287,7 @@ fn git_takes_nothing_from_another_folder() {
         let mounted = caged.support.isolation >= Isolation::Mounts;
         assert_eq!(before.changed(&ProtectedFiles::look(&workspace), mounted), [".git/commondir.refused"]);
     }
-    // One of the user's own stays. The `.git` of a worktree is a file.
+    // A `.git` file of the user stays. In a worktree, `.git` is a file.
     fs::write(caged.path("work/.git/commondir"), ".").unwrap();
     caged.refused("echo ../evil > .git/commondir");
     fs::remove_dir_all(caged.path("work/.git/hooks")).unwrap();
@@ -315,7 +315,7 @@ fn sockets_are_refused() {
     {
         caged.python_refused(program);
     }
-    // The network is not the machine's own sockets.
+    // Access to the network does not include the machine's own sockets.
     caged.network = true;
     for program in [unix, bus, packet, vsock, pair] {
         caged.python_refused(program);
@@ -355,7 +355,7 @@ fn system_calls_that_lead_out_are_refused() {
         caged.python_refused(program);
     }
     caged.refused("unshare -Urm true");
-    // Without namespaces shmget, shmat, msgget, semget, mq_open, and before Landlock 3 truncate.
+    // Without namespaces: shmget, shmat, msgget, semget and mq_open; before Landlock 3 also truncate.
     let older = Caged::with(Support { isolation: Isolation::None, landlock: 2, ..caged.support });
     for program in [
         "call(29, 7, 4096, 0o1600)",
@@ -388,7 +388,7 @@ fn other_architectures_end_the_program() {
     for name in ["old", "x32"] {
         let (code, output) = caged.sh(&format!("cc -o {name} {name}.c"));
         assert_eq!(code, Some(0), "{output}");
-        // 31 is SIGSYS.
+        // Signal 31 is SIGSYS.
         assert_eq!(caged.run(&format!("./{name}"), &[]).0.signal, Some(31), "{name}");
     }
 }
@@ -400,7 +400,7 @@ fn other_processes_are_not_reached() {
     let (_, output) =
         caged.sh("cat /proc/[0-9]*/environ 2>&1 | tr '\\0' '\\n'; cat /proc/[0-9]*/cmdline | tr '\\0' ' '");
     assert!(!output.contains(SECRET) && !output.contains("sleep 60"), "{output}");
-    // Only with processes of its own, another one has no number inside.
+    // If the program sees only its own processes, others have no number inside.
     let seen = Caged::with(Support { isolation: Isolation::Mounts, ..caged.support });
     for script in [format!("kill -9 {}", outside.id()), format!("cat /proc/{}/environ", outside.id())] {
         seen.refused(&script);
@@ -440,7 +440,7 @@ fn secrets_of_the_environment_are_not_passed() {
 fn sizes_are_bounded() {
     let caged = Caged::new();
     let (end, output) = caged.run("/bin/sh", &["-c", "exec dd if=/dev/zero of=big bs=1M seek=1023 count=2"]);
-    // SIGXFSZ
+    // Signal 25 is SIGXFSZ.
     assert_eq!(end.signal, Some(25), "{end:?} {output}");
     let (end, _) = caged.run("/bin/sh", &["-c", "for i in $(seq 600); do sleep 30 & done; sleep 30"]);
     assert_eq!(end.killed.as_deref(), Some("it had more than 512 processes"), "{end:?}");
@@ -491,7 +491,7 @@ fn no_process_is_left_at_the_end() {
         let end = caged.runtime.block_on(running.ended());
         assert_eq!(end.killed.as_deref(), Some("it was stopped"), "{isolation:?}");
         assert_none_left(&caged.path("work"));
-        // It is dropped, as when the host ends.
+        // The value is dropped, as when the host exits.
         let running = caged.start("/bin/sh", &["-c", &format!("{DAEMONS}; echo ready; sleep 300")]);
         let mut growth = running.growth();
         caged.runtime.block_on(growth.changed()).unwrap();
@@ -519,13 +519,13 @@ fn program_that_forks_and_exits_is_caught() {
     }
 }
 
-/// The two lists name the same files: a program may not write unseen to files that skills may not write.
+/// The two lists name the same files: a program must not be able to write files without a question that skills may not write.
 #[test]
 fn names_that_skills_may_not_write_are_compared() {
     for pattern in patchbay_workspace::protected_names() {
         let name = match pattern {
             "copilot-instructions.md" => ".github/copilot-instructions.md",
-            // Compared are names alone; running.md says so.
+            // Only names are compared, as running.md says.
             "*.code-workspace" => continue,
             pattern => pattern.trim_end_matches('*'),
         };
@@ -542,7 +542,7 @@ fn names_that_skills_may_not_write_are_compared() {
 fn signals_to_the_group_do_not_reach_the_cage() {
     let support = Caged::new().support;
     for isolation in [Isolation::Processes, Isolation::Mounts, Isolation::None] {
-        // Landlock 5 knows no signals.
+        // Landlock 5 cannot restrict signals.
         let caged = Caged::with(Support { isolation, landlock: 5, ..support });
         assert_eq!(caged.run("/bin/sh", &["-c", "kill -9 0"]).0.signal, Some(9), "{isolation:?}");
     }
@@ -582,7 +582,7 @@ fn output_of_100_megabytes_is_bounded() {
 
 #[test]
 fn plain_user_has_the_same_cage() {
-    // Only root can become another user; other users have run all of these tests as themselves.
+    // Only root can become another user. For any other user, all tests of this file already run without root.
     if !rustix::process::getuid().is_root() {
         return;
     }

@@ -1,11 +1,11 @@
-//! `patchbay:host/call`: the call that runs.
+//! `patchbay:host/call`: information about the running call.
 
 use patchbay_tests::{
     binary::Patchbay,
     guest::{Guest, package},
 };
 
-/// A skill that asks how much of a limit without a name is left, and fails with the host's error.
+/// A skill that requests the rest of a limit with an unknown name, and fails with the host's error.
 fn asking(capabilities: &str) -> Vec<u8> {
     let ask = "
         (call $remaining (i32.const 0) (i32.const 0) (i32.const 512))

@@ -1,4 +1,4 @@
-//! The lists of models that providers' APIs report: requesting them, and their display by the commands.
+//! The model lists that provider APIs report: requesting them, and how the commands show them.
 
 use std::{
     fs,
@@ -23,7 +23,7 @@ use crate::provider_servers::body;
 
 const KEY: &str = "s3ntinel-of-the-listing";
 
-/// Returns an adapter that asks once, and then reports these models, whatever the response is.
+/// Returns an adapter that sends one request and then reports these models, whatever the response is.
 fn lister(models: &Value, end: Value) -> Adapter {
     let auth =
         json!([{ "credential": "own", "placement": { "header": { "name": "authorization", "value": "Bearer " } } }]);
@@ -95,7 +95,7 @@ fn listed_models_are_stored_shown_and_used() {
         "✓ Switched to Scripted scripted-old\n  ⚠ This model was shut down on 2026-10-23\n  Thinking: off"
     );
     assert_eq!(messages[3], "✓ Switched to Scripted embed\n  Thinking: off");
-    // The list is complete: the model of the table is not offered any more.
+    // The list is complete, so the model of the built-in table is no longer offered.
     assert!(messages[4].contains("\n  Scripted:  fresh-1, fresh-2\n"), "{}", messages[4]);
     assert!(messages[5].contains("\n  models    fresh-1, fresh-2 (listed 2"), "{}", messages[5]);
     assert!(messages[6].contains("\nscripted: 4 models (unchanged)\n\nanthropic - "), "{}", messages[6]);
@@ -157,7 +157,7 @@ fn listing_against_the_contract_stores_nothing() {
     assert_eq!(patchbay.answers(&["/model fresh-1"])[0].code(), "unknown_model");
 }
 
-/// A 401 runs a key command once more, as for a completion; a listing in the background never runs it.
+/// A 401 response runs a key command once more, as for a completion. A listing in the background never runs it.
 #[cfg(unix)]
 #[test]
 fn refresh_replaces_a_rejected_key_of_a_command() {
@@ -171,7 +171,8 @@ fn refresh_replaces_a_rejected_key_of_a_command() {
     patchbay.write("home/config/new", "#!/bin/sh\necho run >> runs; echo listing-key-$(wc -l < runs | tr -d ' ')\n");
     let (new, file) = (patchbay.home().join("config/new"), patchbay.home().join("config/give-key"));
     fs::set_permissions(&new, fs::Permissions::from_mode(0o755)).unwrap();
-    // By another process: a file that this one wrote cannot be run while a process that another test is starting has it open.
+    // Another process writes the copy, because a file that this one wrote cannot be executed while a process that another test is
+    // starting has it open.
     assert!(std::process::Command::new("cp").args([&new, &file]).status().unwrap().success());
     let config = fs::read_to_string(patchbay.home().join("config/config.toml")).unwrap();
     let command = format!("key_command = [\"{}\"]", file.display());
@@ -182,7 +183,7 @@ fn refresh_replaces_a_rejected_key_of_a_command() {
     assert_eq!(keys, [false, true]);
 }
 
-/// The level shown by `/model` is the one sent, even where only the server's list knows a model's levels.
+/// `/model` shows the level that is sent, even if only the server's list knows the model's levels.
 #[test]
 fn shown_levels_are_those_that_are_sent() {
     let list = json!({"data": [
@@ -208,7 +209,7 @@ fn shown_levels_are_those_that_are_sent() {
         let body = body(requests.last().unwrap());
         assert_eq!(body.get("reasoning_effort").and_then(Value::as_str), sent, "{level}");
     }
-    // `extra-body` comes last and may say otherwise.
+    // `extra-body` is applied last and can override it.
     let config = fs::read_to_string(patchbay.home().join("config/config.toml")).unwrap();
     patchbay.write("home/config/config.toml", config + "options.extra-body = '{\"reasoning_effort\": \"high\"}'\n");
     let shown = &patchbay.answers(&["/model openai-compatible:low/low"])[0];
@@ -216,7 +217,7 @@ fn shown_levels_are_those_that_are_sent() {
     assert!(shown.message().contains(warning), "{}", shown.message());
 }
 
-/// An API that does not find a model whose end was announced has shut it down.
+/// If an API does not find a model whose shutdown was announced, the model has been shut down.
 #[test]
 fn model_that_is_gone_is_said_to_be() {
     let server = Server::new(|_| ANTHROPIC.refusal(404, "model: claude-sonnet-4-5-20250929", None));
@@ -236,7 +237,7 @@ fn model_that_is_gone_is_said_to_be() {
     assert_eq!(answers[3].code(), "provider_not_found");
 }
 
-/// A model that the API no longer lists still reaches its provider. Its end is said when it is chosen, and when it is not found.
+/// A model that the API no longer lists can still be used. The user is warned when choosing it, and again if it is not found.
 #[test]
 fn dropped_model_is_said_to_be_gone() {
     let is_listed = Arc::new(AtomicBool::new(true));
@@ -271,7 +272,7 @@ fn dropped_model_is_said_to_be_gone() {
     assert!(listed.message().contains(" new-1") && !listed.message().contains("old-1"), "{}", listed.message());
 }
 
-/// The front for editors asks in the background for the models of a provider that was used, `exec` never does.
+/// The front for editors requests the models of a used provider in the background; `exec` never does.
 #[test]
 fn exec_asks_for_no_models_in_the_background() {
     let used = || {
@@ -288,7 +289,7 @@ fn exec_asks_for_no_models_in_the_background() {
         assert!(Instant::now() < until, "nothing is asked in the background");
         thread::sleep(Duration::from_millis(10));
     }
-    // The run of `exec` began first and would have asked by now.
+    // `exec` began first, and would have sent its request by now.
     thread::sleep(Duration::from_millis(300));
     assert_eq!(by_exec.requests(), Vec::<String>::new());
 }

@@ -1,4 +1,4 @@
-//! Plugins in Claude Code's form: skills, commands as skills, and nothing that runs by itself.
+//! Plugins in Claude Code's format: skills, commands as skills, and nothing that starts by itself.
 
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
@@ -12,7 +12,7 @@ use crate::{
 
 const REVIEW: &str = "---\nname: review\ndescription: Reviews changes\n---\nReview them.\n";
 
-/// Writes a plugin with a skill, two commands, a server, and everything else that would run a program.
+/// Writes a plugin with a skill, two commands, a server, and everything else that could run a program.
 fn write(patchbay: &Patchbay, version: &str, commit: &str) {
     let program = format!("#!/bin/sh\necho ran >> {}\n", patchbay.folder().join("canary").display());
     let manifest = format!(
@@ -80,7 +80,7 @@ fn commands_of_a_package_are_skills_and_nothing_runs() {
     }
     succeed(&patchbay, &["update", "git.tools", "--yes", "--to", "1.1.0"]);
     assert!(patchbay.line("/commit it").contains("Write: it"));
-    // An open session keeps the text of its command.
+    // An open session keeps the earlier text of its command.
     let old = patchbay.run(&["exec", "--session", &session, "/commit again"]).out;
     assert!(old.contains("Commit with: again"), "{old}");
     succeed(&patchbay, &["verify"]);
@@ -117,14 +117,14 @@ fn form_is_found_without_a_manifest_and_in_a_marketplace() {
         r#"{"name": "m", "owner": {"name": "o"}, "plugins": [{"name": "near", "source": "./near"}]}"#,
     );
     patchbay.write("workspace/m/near/skills/review/SKILL.md", REVIEW);
-    // A repository of plugins may have skills of its own.
+    // A repository with plugins may have skills of its own.
     patchbay.write("workspace/m/skills/own/SKILL.md", "---\ndescription: x\n---\nx\n");
     let added = succeed(&patchbay, &["add", "say-it", "--yes"]);
     assert!(added.starts_with("say-it (1 file, ") && patchbay.line("/say now").contains("Mention SAID."), "{added}");
     let listed = plugin(&patchbay, &["add", "m"]);
     assert!(listed.code == Some(2) && listed.out.starts_with("near\n  patchbay plugin add m/near\n"), "{listed:?}");
     succeed(&patchbay, &["add", "m/near", "--yes"]);
-    // A skill's folder stays one, and a manifest without a name is refused.
+    // A skill's folder is still a skill, and a manifest without a name is refused.
     patchbay.write("workspace/alone/SKILL.md", "---\ndescription: x\n---\nx\n");
     patchbay.write("workspace/alone/commands/say.md", "Mention SAID.\n");
     let alone = succeed(&patchbay, &["add", "alone", "--yes"]);

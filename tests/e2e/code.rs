@@ -28,7 +28,7 @@ fn a_person_runs_a_program() {
 
 #[test]
 fn a_program_calls_tools_under_one_parent() {
-    // Its journal is empty.
+    // The journal of this home is empty.
     let patchbay = Patchbay::new();
     let program =
         "(await Promise.all(['1+1', '2+2', '3+3'].map((expression) => tools.calc.eval({expression})))).join()";
@@ -57,7 +57,7 @@ fn a_model_runs_a_program() {
 
 #[test]
 fn calls_with_effects_run_side_by_side() {
-    // Its journal is empty.
+    // The journal of this home is empty.
     let patchbay = Patchbay::new();
     let program = "await Promise.all(Array.from({length: 20}, (_, n) => tools.notes.add({text: `note ${n}`}))); \
                    (await tools.notes.list()).match(/note \\d+/g).length";
@@ -94,7 +94,7 @@ fn failed_call_does_not_stop_the_others() {
     let patchbay = Patchbay::quick();
     let program = "await Promise.all([tools.files.read({path: 'missing'}), ...Array.from({length: 7}, (_, n) => \
                    tools.notes.add({text: `note ${n}`}))])";
-    // Some of the others may have ended before it failed.
+    // Some of the other calls may have ended before it failed.
     assert!(patchbay.line(&format!("/code {program}")).contains("'missing' not found in the workspace"));
     assert_eq!(patchbay.line("/code (await tools.notes.list()).match(/note /g).length"), "7");
     assert!(journal_rows(&patchbay, &[]).iter().all(|row| row["tool"] != "add" || row["outcome"] == "ok"));
@@ -218,7 +218,7 @@ fn circular_programs_end_at_the_depth_limit() {
 #[test]
 fn nested_time_is_that_of_the_program() {
     let patchbay = Patchbay::quick();
-    // Enough for the programs themselves on a busy machine.
+    // Long enough for the programs themselves on a busy machine.
     patchbay.write("home/config/config.toml", "[limits]\nfuel = 1000000000000\ntime_ms = 5000\ncode_ms = 1000\n");
     patchbay.add_command("spin", &Guest::spinning(), "");
     let answers = patchbay.answers(&["/code await tools.spin.run({})", "/calc 1 + 1"]);
@@ -253,7 +253,7 @@ fn failed_program_whose_call_hangs_tells_the_model_why() {
     }
 }
 
-/// The component imports interfaces of contract 0.1.1, in a world of its own.
+/// The component imports interfaces of contract 0.1.1 in its own world.
 #[test]
 fn a_guest_without_the_grant_cannot_start_calls() {
     let patchbay = Patchbay::new();
@@ -272,7 +272,7 @@ fn a_guest_without_the_grant_cannot_start_calls() {
     let words =
         "Error: skill 'calls' may not use 'tools': it is not granted. To grant it: patchbay grant add calls tools";
     assert_eq!(patchbay.line("/calls"), words);
-    // The relay of an older contract still works beside it.
+    // A relay built for an older contract still works next to it.
     patchbay.add_command("old", &relaying("calc__eval", r#"{"expression":"1+1"}"#), "capabilities: [{name: tools}]\n");
     patchbay.grant("old", &["tools"]);
     assert_eq!(patchbay.line("/old"), "2");

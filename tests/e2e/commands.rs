@@ -11,7 +11,7 @@ fn assert_answers(patchbay: &Patchbay, expected: &[(&str, &str, &str)]) {
     assert_eq!(found, expected);
 }
 
-/// Only the command itself is stored: the line is not sent as a message.
+/// Only the command itself is stored, and nothing is sent as a message.
 #[test]
 fn command_names_match_exactly_without_suggestions() {
     let names = ["nope", "Skills", "SKILLS", "skill_", "skil", "skills/", "/", "reload-skills"];
@@ -37,7 +37,7 @@ fn lines_that_cannot_run_say_why() {
         ("/agent", "invalid_args", "Error: /agent requires an agent name."),
         ("/help", "invalid_args", "Error: /help requires a skill name."),
         ("/skill Calc 1", "skill_not_found", "Error: skill 'Calc' not found in snapshot."),
-        // An alias is not the name of a skill.
+        // An alias is not a skill's name.
         ("/skill plan", "skill_not_found", "Error: skill 'plan' not found in snapshot."),
         ("/help nope", "skill_not_found", "Error: skill 'nope' not found in snapshot."),
         ("/help calc json", "skill_not_found", "Error: skill 'calc json' not found in snapshot."),
@@ -151,7 +151,7 @@ fn skill_without_tools_is_called_by_its_name() {
     assert_eq!(answers[0].code(), "skill_added");
     assert_eq!(answers[1].rows()[0], ("skill", "Go to home."));
     assert_eq!([answers[2].rows()[0], answers[3].rows()[0]], [("skill", "Two."); 2]);
-    // A workspace that is not trusted has no such commands.
+    // An untrusted workspace does not add commands.
     assert_eq!(answers[4].message(), "Error: unknown command '/local'.");
     let listed = answers[5].message();
     assert!(listed.contains("\n/way - Shows the way\n") && !listed.contains("/local"), "{listed}");

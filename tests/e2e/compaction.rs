@@ -1,4 +1,4 @@
-//! Conversations whose last exchange alone is longer than the model can read, or larger than the server accepts.
+//! Conversations whose last exchange alone is longer than the model can read or larger than the server accepts.
 
 use patchbay_tests::{
     answers::Answer,
@@ -8,13 +8,13 @@ use patchbay_tests::{
 };
 use serde_json::{Value, json};
 
-/// The instruction of a request for a summary.
+/// The instruction in a request for a summary.
 const INSTRUCTION: &str = "Summarise the conversation so far.";
-/// The words before a summary.
+/// The text that precedes a summary.
 const SUMMARY: &str = "Summary of the conversation so far";
 
-/// Starts a server that refuses requests of more than `limit` bytes as too long. Requests that are not for a
-/// summary are answered by `first`.
+/// Starts a server that refuses requests of more than `limit` bytes as too long. Other requests than for a summary are answered
+/// with `first`.
 fn server(limit: usize, first: Vec<u8>) -> Server {
     let words = "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens.";
     Server::new(move |request| match body(request) {
@@ -29,7 +29,7 @@ fn body(request: &str) -> &str {
     request.split_once("\r\n\r\n").unwrap().1
 }
 
-/// Creates a home whose model at `server` is known to have this context window.
+/// Creates a home whose model at `server` has a known context window.
 fn home(server: &Server, window: u32) -> Patchbay {
     CHAT.home(server, &format!("models = [{{ id = \"local-1\", context_window = {window} }}]\n"))
 }
@@ -85,7 +85,7 @@ fn endless_answer_is_stopped_and_the_next_message_answered() {
     assert!(body(&requests[1]).contains(INSTRUCTION) && body(&requests[2]).contains("Go on."));
 }
 
-/// Images of tools cannot make a session that every later request fails in.
+/// Images from tools must not leave a session in which every later request fails.
 #[test]
 fn request_that_is_too_large_is_summarised_without_its_images() {
     let calls: Vec<Value> =

@@ -114,7 +114,7 @@ fn system_prompt_contains_the_persona() {
     patchbay.write("workspace/AGENTS.md", "Mind the workspace.");
     let answers = patchbay.answers(&["show context", "say $self, child of $parent"]);
     assert!(answers[0].message().contains("Mind the workspace."), "{answers:?}");
-    // The agent is told who it is in the conversation, which keeps the system prompt the same for all agents.
+    // The conversation, not the system prompt, tells the agent its id, which keeps the system prompt the same for all agents.
     let agent = answers[0].events[0]["agent"].as_str().unwrap();
     assert_eq!(answers[1].message(), format!("{agent}, child of none"));
 }
@@ -132,11 +132,11 @@ fn conversation_is_compacted_by_command() {
     assert!(answers[2].message().starts_with("Compacted: ") && answers[2].message().contains(" tokens became "));
     let summary = &messages_of_kind(&answers[2].events, "compaction")[0];
     assert!(summary["content"].as_str().unwrap().starts_with("Summary: 2 messages"), "{summary}");
-    // The summary, and the new message behind it.
+    // The summary, followed by the new message.
     assert!(answers[4].message().contains("messages: 1\n"), "{}", answers[4].message());
 }
 
-/// Returns the values of an option of the host in the answers to `show context`, in order.
+/// Returns the values of a host option in the answers to `show context`, in order.
 fn hints<'a>(shown: &'a str, name: &str) -> Vec<&'a str> {
     let options = shown.lines().filter_map(|line| line.strip_prefix("options: "));
     let prefix = format!("host:{name}=");
@@ -152,13 +152,13 @@ fn adapters_receive_the_hints_of_the_host() {
     assert_eq!(hints(&ran.out, "purpose"), ["turn"; 3]);
     assert_eq!(hints(&ran.out, "attempt"), ["1"; 3]);
     assert_eq!(hints(&ran.out, "bound-from"), ["0"; 3]);
-    // All agents of a session have one key, which differs from any id.
+    // All agents of a session share one key, which differs from any id.
     let keys = hints(&ran.out, "cache-key");
     assert!(keys.len() == 3 && keys.iter().all(|key| *key == keys[0]), "{keys:?}");
     assert!(keys[0].len() == 32 && keys[0].bytes().all(|byte| byte.is_ascii_hexdigit()), "{keys:?}");
     let session = patchbay.last_session();
     assert!(!session.replace('-', "").contains(keys[0]));
-    // Other tools: the four answers of the child's conversation were made with the earlier tools.
+    // The tools have changed since the four answers in the child's conversation.
     patchbay.skill("guide", "summary: Shows another way", "Go there.");
     let later = patchbay.run(&["exec", "--session", &session, "/reload_skills", "show context", "show context"]);
     assert_eq!(hints(&later.out, "bound-from"), ["8", "8"], "{}", later.out);
@@ -180,7 +180,7 @@ fn summary_names_the_skills_in_use() {
         let row = &messages_of_kind(&summary.events, "compaction")[0];
         assert_eq!(row["data"]["skills"], json!(["guide", "walk"]), "{row}");
     }
-    // Who the agent is, the summary, the skills, and the message.
+    // The agent's introduction, the summary, the skills, and the message.
     let parts = answers[5].message().lines().find(|line| line.starts_with("1 user: ")).unwrap();
     let skills = "Skills in use: guide, walk. use_skill gives their instructions again.".len();
     assert!(parts.contains(&format!(", text({skills}), ")), "{parts}");
@@ -246,7 +246,7 @@ fn context_shows_what_fills_the_window() {
     let (empty, full) = (&answers[0], &answers[3]);
     assert_eq!((empty.code(), full.code()), ("context_listed", "context_listed"));
     let part = |answer: &patchbay_tests::answers::Answer, name: &str| answer.data()[name].as_u64().unwrap();
-    // The project instructions have 2,100 bytes, three for a token.
+    // The project instructions have 2,100 bytes, which is estimated as three bytes per token.
     assert!((700..900).contains(&part(empty, "persona")), "{}", empty.data());
     for name in ["answers", "calls", "results", "files"] {
         assert_eq!(part(empty, name), 0, "{name}");
@@ -254,7 +254,7 @@ fn context_shows_what_fills_the_window() {
     for name in ["persona", "skills", "tools", "tool_count", "window"] {
         assert_eq!(part(full, name), part(empty, name), "{name}");
     }
-    // 3,500 bytes of the message, and an echo of it.
+    // A message of 3,500 bytes, and its echo.
     assert!(part(full, "messages") > part(empty, "messages") + 1_100, "{}", full.data());
     assert!(part(full, "answers") > 1_100 && part(full, "calls") > 0 && part(full, "results") > 0, "{}", full.data());
     assert!(part(full, "facts") > 20 && part(full, "facts") == part(empty, "facts"), "{}", full.data());
@@ -279,6 +279,6 @@ fn context_shows_what_fills_the_window() {
             && message.ends_with("  free"),
         "{message}"
     );
-    // Nothing was sent, and nothing of it is in the conversation.
+    // The command is not sent and does not become part of the conversation.
     assert_eq!(answers[4].message(), "Error: /context does not accept arguments.");
 }

@@ -1,6 +1,6 @@
-//! The process is killed during tool calls. Whatever the moment, the resumed session reports the real outcome.
+//! Kills the process during tool calls. Whenever that happens, the resumed session reports the real outcome.
 //!
-//! Twenty kills by default. `make crash` makes two hundred.
+//! Twenty kills by default, and two hundred with `make crash`.
 
 use std::{
     fs,
@@ -21,7 +21,7 @@ use patchbay_tests::{
 use rusqlite::Connection;
 use serde_json::Value;
 
-/// The effect of a call that is visible from outside.
+/// The visible effect of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Effect {
     None,
@@ -55,17 +55,17 @@ const KINDS: &[Kind] = &[
     kind("/keeper", Effect::Entry),
 ];
 
-/// The end of a call of a killed process, according to the resumed session.
+/// How a call of a killed process ended, according to the resumed session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// The session has no trace of the call: the process ended before the call was requested.
+    /// The session has no trace of the call, because the process was killed before the call was requested.
     Absent,
     Finished,
     NotRun,
     Unknown,
 }
 
-/// Runs for about a tenth of a second. Most kills then come after the effect and before the end.
+/// Spins for about a tenth of a second. Most kills then happen after the effect and before the end of the call.
 const SPIN: &str = "
 (func $spin (local $n i32)
   (loop $again
@@ -91,7 +91,7 @@ fn skill(patchbay: &Patchbay, name: &str, call: &str, more: &str, capability: &s
     }
 }
 
-/// Installs a skill `name` that sends a request with `method` to `server`.
+/// Installs the skill `name`, which sends a request with `method` to `server`.
 fn request(patchbay: &Patchbay, name: &str, method: &str, server: &Server) {
     let url = format!("http://{}/", server.host());
     let zeros = "(i32.const 0) ".repeat(9);
@@ -146,7 +146,7 @@ fn count(database: &Connection, sql: &str) -> u64 {
     database.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap().cast_unsigned()
 }
 
-/// Whether the effect happened since [`undo`]; `None` if it is not visible.
+/// Returns whether the effect has happened since [`undo`]; `None` if the effect is not visible.
 fn happened(patchbay: &Patchbay, server: &Server, posts: usize, effect: Effect) -> Option<bool> {
     match effect {
         Effect::Post => Some(self::posts(server) > posts),
@@ -216,7 +216,7 @@ fn any(end: u64) -> u64 {
     RandomState::new().hash_one(end) % end
 }
 
-/// Waits until the effect of a call has happened, if it is visible; otherwise for a random time.
+/// Waits until the effect of a call has happened; if it is not visible, waits a random time.
 fn wait_for_effect(happened: impl Fn() -> Option<bool>) {
     let end = Instant::now() + PATIENCE;
     while happened() == Some(false) {
@@ -233,7 +233,7 @@ fn killed_calls_have_their_real_outcome() {
     let kills: usize = std::env::var("PATCHBAY_KILLS").map_or(20, |kills| kills.parse().unwrap());
     let server = Server::new(|_| page("ok"));
     let patchbay = home(&server);
-    // Without a kill, each call succeeds and has its effect. This also compiles all components.
+    // Without a kill, each call succeeds and has its effect. This run also compiles all components.
     for Kind { line, effect } in KINDS {
         let before = posts(&server);
         let mut live = patchbay.live(&[]);
@@ -251,7 +251,7 @@ fn killed_calls_have_their_real_outcome() {
         let mut live = patchbay.live(&[]);
         let session = live.session().to_owned();
         live.start(line);
-        // Kills at random times rarely come between the effect and the end of its call if the machine is busy.
+        // On a busy machine, kills at random times rarely fall between the effect and the end of the call.
         match round % 2 {
             0 => thread::sleep(Duration::from_micros(any(120_000))),
             _ => wait_for_effect(|| happened(&patchbay, &server, before, *effect)),
@@ -317,7 +317,7 @@ fn stopped_call_with_an_effect_is_unknown() {
     }
 }
 
-/// A call that ends before an earlier one of the same answer becomes a row only after it, but its result is stored.
+/// A call that ends before an earlier call of the same answer becomes a row only after that one, but its result is stored.
 #[test]
 fn result_behind_a_running_call_survives_a_kill() {
     let patchbay = Patchbay::new();

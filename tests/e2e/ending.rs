@@ -1,4 +1,4 @@
-//! How the program ends: at signals, with the programs that it has started; and when its terminal does not read, or is closed.
+//! How the program ends: on signals, together with the programs that it started, and when its terminal is closed or does not read.
 
 use std::{
     fs,
@@ -17,10 +17,10 @@ use patchbay_tests::{
 };
 use portable_pty::{Child, CommandBuilder, PtyPair, PtySize, native_pty_system};
 
-/// A message whose tool call hangs, with a server that is started as `hangs`.
+/// A message whose tool call hangs if the server runs in the mode `hangs`.
 const HANG: &str = "call mcp__test__break {}";
 
-/// Creates a home whose MCP server `test` misbehaves like `mode`.
+/// Creates a home whose MCP server `test` misbehaves as `mode` says.
 fn home_with_server(mode: &str) -> Patchbay {
     let patchbay = Patchbay::new();
     let config = format!("[mcp.test]\ncommand = [\"python3\", {:?}, \"{mode}\"]\n", program());
@@ -41,7 +41,7 @@ fn home_with_key_command(server: &Server) -> Patchbay {
     patchbay
 }
 
-/// Waits until the program in `terminal` has started another one that hangs, sends the signals, and asserts that both end.
+/// Waits until the program in `terminal` has started one that hangs, sends the signals, and asserts that both programs end.
 fn assert_signals_end(patchbay: &Patchbay, terminal: Terminal, signals: &[&str], code: u32) {
     let folder = patchbay.home().join("config");
     let group = wait_for_group(&folder);
@@ -60,7 +60,7 @@ fn signals_end_exec_with_its_servers() {
         let terminal = Terminal::open(&patchbay, &["exec", HANG]);
         assert_signals_end(&patchbay, terminal, &[signal], code);
     }
-    // The session can be resumed: it was closed.
+    // The session was closed, so it can be resumed.
     let session = patchbay.last_session();
     assert_eq!(patchbay.run(&["exec", "--session", &session, "/calc 1 + 1"]).out, "2\n");
 }
@@ -81,7 +81,7 @@ fn signals_end_plain_lines_with_their_servers() {
 fn signal_ends_lines_of_a_pipe_with_their_servers() {
     let patchbay = home_with_server("hangs");
     let mut child = patchbay.command(&[]).stdin(Stdio::piped()).spawn().unwrap();
-    // Held open. The second line is not run.
+    // The input stays open, and the second line does not run.
     let mut input = child.stdin.take().unwrap();
     write!(input, "{HANG}\n/calc 6 * 7\n").unwrap();
     let group = wait_for_group(&patchbay.home().join("config"));
@@ -92,13 +92,13 @@ fn signal_ends_lines_of_a_pipe_with_their_servers() {
     assert_group_ends(&group);
 }
 
-/// A pipe receives an answer when it is whole, or when nothing more of it can come.
+/// A pipe receives an answer once it is complete, or once no more of it can arrive.
 #[test]
 fn signal_prints_what_came_to_a_pipe() {
     let patchbay = Patchbay::new();
     patchbay.run(&["exec", "/calc 1"]);
     let mut child = patchbay.command(&[]).stdin(Stdio::piped()).spawn().unwrap();
-    // Held open.
+    // Keeps the input open.
     let mut input = child.stdin.take().unwrap();
     // All words take 100 seconds.
     input.write_all(b"repeat 5000 word\n").unwrap();
@@ -142,7 +142,7 @@ fn signals_end_key_commands() {
     }
 }
 
-/// As a shell's script, or `nohup`, starts programs.
+/// Shell scripts and `nohup` start programs like this.
 #[cfg(target_os = "linux")]
 #[test]
 fn ignored_signals_stay_ignored() {
@@ -161,7 +161,7 @@ struct UnreadTerminal {
 }
 
 impl UnreadTerminal {
-    /// Starts the front that draws, and waits until it has the terminal.
+    /// Starts the front that draws, and waits until it has changed the terminal's modes.
     fn open(patchbay: &Patchbay, is_controlling: bool) -> Self {
         let pair = native_pty_system().openpty(PtySize { rows: 40, cols: 120, ..PtySize::default() }).unwrap();
         let mut command = CommandBuilder::new(binary::path());
@@ -193,7 +193,7 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Waits for the end of a program and returns its exit code. A program that does not end is killed.
+/// Waits until a program has exited and returns its exit code. A program that does not exit is killed.
 fn exit_code(child: &mut Box<dyn Child + Send + Sync>) -> u32 {
     let end = Instant::now() + PATIENCE;
     loop {
@@ -214,7 +214,7 @@ fn signal_ends_a_front_whose_terminal_does_not_read() {
     // The end of a controlling terminal's program would restore the modes in any case.
     let mut terminal = UnreadTerminal::open(&patchbay, false);
     let mut keys = terminal.pair.master.take_writer().unwrap();
-    // More than a terminal takes that does not read.
+    // More than a terminal buffers that does not read.
     keys.write_all(b"repeat 30000 word\r").unwrap();
     let database = patchbay.database("patchbay.db");
     let count = "SELECT count(*) FROM messages WHERE kind = 'assistant'";

@@ -71,7 +71,7 @@ fn usage_error_is_exit_code_2() {
         &["exec", "--timeout", "soon", "/skills"],
         &["exec", "--session", "x", "--workspace", ".", "/skills"],
         &["exec", "--session", "x", "--continue", "/skills"],
-        // Options of the terminal, which `exec` does not have.
+        // Options that the terminal has and `exec` does not.
         &["--workspace", ".", "exec", "/skills"],
         &["--session", "x", "exec", "/skills"],
         &["--continue", "exec", "/skills"],
@@ -91,7 +91,7 @@ fn line_with_leading_dash_follows_double_dash() {
     assert_ran(&Patchbay::new().run(&["exec", "--", "--not-an-option"]), 0, "You said: --not-an-option\n", "");
 }
 
-/// Creates a home in which only the timeout ends `/spin`.
+/// Creates a home in which `/spin` only ends at the timeout.
 fn spinning() -> Patchbay {
     let patchbay = Patchbay::new();
     patchbay.write("home/config/config.toml", "[limits]\nfuel = 1000000000000000\ntime_ms = 600000\n");
@@ -125,7 +125,7 @@ fn timeout_is_exit_code_3() {
 fn timeout_applies_while_waiting_for_input() {
     let patchbay = Patchbay::new();
     let mut child = patchbay.command(&["exec", "--timeout", "1"]).stdin(Stdio::piped()).spawn().unwrap();
-    // Held open, and never written to.
+    // The input stays open, and nothing is written to it.
     let input = child.stdin.take();
     let mut waited = 0;
     let status = loop {
@@ -276,7 +276,7 @@ fn terminal_shows_an_answer_while_it_streams() {
     assert!(written.contains(&format!("{}word\r\n", "word ".repeat(499))), "{written}");
 }
 
-/// Until its row is stored, an answer can break off and be requested again.
+/// Until its row is stored, a broken answer can be requested again.
 #[test]
 fn pipe_receives_an_answer_when_it_is_whole() {
     let patchbay = Patchbay::new();
@@ -314,7 +314,7 @@ fn partial_text_of_a_failed_answer_is_printed() {
     let ran = patchbay.run(&["exec", "--keep-going", "say one two three\nfail server never after 2", "say next"]);
     assert_eq!((ran.code, &*ran.out), (Some(1), "one two\nnext\n"));
     assert!(ran.err.starts_with("Error: demo: demo fails as requested: server"), "{}", ran.err);
-    // It is an answer, so there is nothing to retry or to drop.
+    // A partial answer is an answer, so there is nothing to retry or drop.
     assert!(!ran.err.contains("/retry"), "{}", ran.err);
 }
 
@@ -357,7 +357,7 @@ fn last_turn_without_a_result_fails() {
     let patchbay = Patchbay::quick();
     let ran = patchbay.run(&["exec", "say No.\nstop refusal"]);
     assert_eq!((ran.code, &*ran.out, ran.errors()), (Some(1), "No.\n", "The model refuses to answer this.\n"));
-    // The part of a long answer is a result, and so is what follows a refusal.
+    // The beginning of a long answer is a result, and so is the text after a refusal.
     assert_eq!(patchbay.run(&["exec", "say Half\nstop max-tokens"]).code, Some(0));
     assert_eq!(patchbay.run(&["exec", "say No.\nstop refusal", "hello"]).code, Some(0));
 }
@@ -367,7 +367,7 @@ fn rejected_skills_are_reported_on_standard_error() {
     let patchbay = Patchbay::new();
     patchbay.write("home/config/skills/bad/SKILL.md", "---\nname: other\n---\n");
     assert_ran(&patchbay.run(&["exec", "/calc 1"]), 0, "1\n", "1 skill is left out or limited. To see why: /skills\n");
-    // Said once: the session keeps its snapshot.
+    // The diagnostic is printed once, because the session keeps its snapshot.
     let session = patchbay.last_session();
     assert_ran(&patchbay.run(&["exec", "--session", &session, "/calc 1"]), 0, "1\n", "");
     assert_eq!(patchbay.run(&["exec", "--json", "/calc 1"]).err, "");
@@ -385,7 +385,7 @@ fn session_id_is_printed_at_the_end_of_conversations() {
         ran.err.lines().last().and_then(|line| line.strip_prefix("Session: ")).unwrap_or_else(|| panic!("{ran:?}"));
     assert_eq!(ran.code, Some(1));
     assert!(patchbay.run(&["exec", "--session", named, "show context"]).out.contains(", text(17), "));
-    // Not if `/quit` or the caller already named the session, and not without a conversation.
+    // The hint is left out if `/quit` or the caller already named the session, and if there is no conversation.
     assert_eq!(patchbay.run(&["exec", "hello", "/quit"]).err, "");
     assert_eq!(patchbay.run(&["exec", "--session", &session, "hello"]).err, "");
     assert_eq!(patchbay.run(&["exec", "/calc 1"]).err, "");

@@ -1,4 +1,4 @@
-//! Tests of `patchbay exec` with several agents: whose text is printed where, when a line is done, and when `exec` ends.
+//! `patchbay exec` with several agents: whose text is printed where, when a line is done, and when `exec` ends.
 
 use std::{
     thread,
@@ -19,14 +19,14 @@ fn forking(prompt: &str) -> String {
     format!("call fork {}", json!({ "prompt": prompt }))
 }
 
-/// The agents of the last session: UUIDs in the order of their creation, the root first.
+/// Returns the UUIDs of the last session's agents in order of creation, the root first.
 fn agents(patchbay: &Patchbay) -> Vec<String> {
     let database = patchbay.database("patchbay.db");
     let mut query = database.prepare("SELECT uuid FROM agents ORDER BY created_at, ordinal").unwrap();
     query.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
 }
 
-/// The first characters of the UUID of the agent with this number.
+/// Returns the first characters of the UUID of agent `number`.
 fn short(patchbay: &Patchbay, number: usize) -> String {
     agents(patchbay)[number][..8].to_owned()
 }
@@ -35,7 +35,7 @@ fn assert_ran(ran: &Ran, code: i32, out: &str, err: &str) {
     assert_eq!((ran.code, &*ran.out, ran.errors()), (Some(code), out, err));
 }
 
-/// Adds the command `/wait`, which says `waited` as soon as the query `count` returns more than 0.
+/// Adds the command `/wait`, which prints `waited` as soon as the query `count` returns more than 0.
 fn add_wait(patchbay: &Patchbay, count: &'static str) {
     let config = "[limits]\ntime_ms = 60000\n[providers.demo]\noptions = { delay-ms = \"0\" }\n";
     patchbay.write("home/config/config.toml", config);
@@ -64,7 +64,7 @@ fn text_of_other_agents_is_one_line_on_standard_error() {
         let ran = patchbay.run(&["exec", &message, "/mail-check"]);
         (patchbay, ran)
     };
-    // On a busy machine the child must pause longer; otherwise it reports before the next line.
+    // On a busy machine the child must pause longer, or it reports before the next line.
     let mut runs = [500, 5_000, 50_000].into_iter().map(run);
     let (patchbay, ran) = runs.find(|(_, ran)| ran.out.contains("No messages.")).expect("a line before the report");
     // The next line does not wait for the child, but the end does: its mail wakes the root.
@@ -79,7 +79,7 @@ fn fork_is_done_with_the_first_turn_of_its_child() {
     let child = &agents(&patchbay)[1];
     let out = format!("Forked child {child} (demo/demo-1/default)\none two three\nfour\n");
     assert_ran(&ran, 0, &out, "");
-    // Without a prompt it is done at once; captured text is a prompt.
+    // Without a prompt the fork is done immediately. Captured text is a prompt.
     let ran = patchbay.run(&["exec", "/fork", "/capture", "say captured", "/fork", "/switch parent", "/calc 1"]);
     let out: Vec<&str> = ran.out.lines().collect();
     assert_eq!((ran.code, out.len(), out[4], out[6]), (Some(0), 7, "captured", "1"), "{ran:?}");
@@ -104,7 +104,7 @@ fn failed_last_turn_of_the_agent_in_view_is_exit_code_1() {
     let ran = patchbay.run(&["exec", &failing]);
     assert_eq!((ran.code, &*ran.out), (Some(1), "forked\n"), "{ran:?}");
     assert!(ran.err.contains("\nError: demo: demo fails as requested: server"), "{ran:?}");
-    // The failure of another agent is not.
+    // The failure of another agent does not change the exit code.
     let ran =
         patchbay.run(&["exec", &format!("{}\nthen say forked\non mail say so what", forking("fail server never"))]);
     assert_eq!((ran.code, &*ran.out), (Some(0), "forked\nso what\n"), "{ran:?}");
@@ -160,7 +160,7 @@ fn json_names_the_agent_of_each_event_and_ends_with_idle() {
 #[test]
 fn quit_stops_working_agents() {
     let patchbay = Patchbay::quick();
-    // Until the child answers.
+    // Waits until the child answers.
     add_wait(&patchbay, "SELECT count(*) FROM partial_pieces");
     let message = format!("{}\nthen say forked", forking("say half\nhang"));
     let ran = patchbay.run(&["exec", &message, "/wait {}", "/quit", "/calc 2"]);
@@ -172,12 +172,12 @@ fn quit_stops_working_agents() {
 #[test]
 fn line_during_a_turn_that_mail_began_runs_after_it() {
     let patchbay = Patchbay::quick();
-    // Until the mail has arrived.
+    // Waits until the mail has arrived.
     add_wait(&patchbay, "SELECT count(*) FROM turns WHERE cause = 'mail' AND state = 'running'");
     let failing = format!("{}\nthen say forked\non mail pause 3000\non mail fail server never", forking("say hi"));
     patchbay.run(&["exec", "/agents"]);
     let resumed = patchbay.last_session();
-    // The turn of the mail fails, which holds the queue. In a resumed session it was held before.
+    // The turn that the mail starts fails, which holds the queue. In a resumed session it is held from the beginning.
     for options in [&["exec"][..], &["exec", "--session", &resumed]] {
         let lines = [failing.as_str(), "/wait {}", "say second"];
         let ran = patchbay.run(&[options, &lines].concat());

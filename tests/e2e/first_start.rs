@@ -1,4 +1,4 @@
-//! The first start in a home and the first start after an update, by several processes concurrently.
+//! The first start in a home, and the first start after an update, each by several concurrent processes.
 
 use patchbay_tests::binary::{Patchbay, ran};
 use rusqlite::Connection;
@@ -31,7 +31,7 @@ fn ten_concurrent_starts_after_an_update_work() {
     old.execute_batch(include_str!("../../host/store/migrations/patchbay/2.sql")).unwrap();
     old.pragma_update(None, "user_version", 2).unwrap();
     old.execute("INSERT INTO trust (workspace, created_at) VALUES ('/old', 1)", []).unwrap();
-    // The connection stays open, like a running older build's.
+    // The connection stays open, as the connection of a running older build would.
     assert_ten_concurrent_starts_work(&patchbay);
     assert!(patchbay.run(&["trust", "list"]).out.contains("/old"));
 }

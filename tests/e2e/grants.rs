@@ -1,9 +1,9 @@
-//! Grants: the operator permits a capability to one skill and one component, with immediate effect.
+//! Grants: the operator permits a capability for one skill and one component, with immediate effect.
 
 use patchbay_tests::{answers::Live, binary::Patchbay, calls::SAY, guest::Guest};
 
-/// Returns a guest that stores a value and returns `empty` in its first call, and returns `kept` in later ones. It
-/// fails if the host denies the access.
+/// Returns a guest that stores a value. It returns `empty` in its first call and `kept` in later calls, and fails if the host
+/// denies access.
 pub fn keeper(description: &str) -> Guest {
     let mut guest = Guest::calling(
         r#"
@@ -45,7 +45,7 @@ fn capabilities(live: &mut Live, skill: &str) -> String {
     help.lines().find_map(|line| line.strip_prefix("- `capabilities`: ")).unwrap().to_owned()
 }
 
-/// Runs the command at the end of `message` in a shell, in a folder that is not the workspace.
+/// Runs the command at the end of `message` in a shell, outside of the workspace.
 fn run_pasted(patchbay: &Patchbay, message: &str, begins: &str) {
     let command = message.strip_prefix(begins).unwrap_or_else(|| panic!("{message}"));
     assert!(command.starts_with("patchbay "), "{command}");
@@ -101,7 +101,7 @@ fn denial_command_can_be_pasted_in_any_workspace() {
     assert_eq!(denied.code(), "denied");
     run_pasted(&patchbay, denied.message(), DENIED);
     assert_eq!(live.message("/keep"), "empty");
-    // A pattern that a shell would expand to file names, and that zsh rejects without a match.
+    // The pattern must be quoted: a shell would expand it to file names, and zsh rejects it without a match.
     let web = live.answer("/web example.com");
     let words = "Error: skill 'web' may not use 'http:*': it is not granted. To grant it: ";
     assert!(web.message().ends_with(" web 'http:*'"), "{}", web.message());
@@ -234,7 +234,7 @@ fn replacement_skill_does_not_inherit_stored_data() {
     let command = format!("patchbay grant add --root workspace --workspace {} notes kv", workspace.display());
     assert_eq!(denied, format!("Error: skill 'notes' may not use 'kv': it is not granted. To grant it: {command}"));
     run_pasted(&patchbay, &denied, "Error: skill 'notes' may not use 'kv': it is not granted. To grant it: ");
-    // It does not find the notes either: each skill has its own store.
+    // It does not find the notes either, because each skill has its own store.
     assert_eq!(live.message("/note"), "empty");
     std::fs::remove_file(patchbay.workspace().join(".patchbay/skills/notes.wasm")).unwrap();
     live.message("/reload_skills");
@@ -253,7 +253,7 @@ fn grant_for_an_unknown_skill_names_those_of_other_roots() {
     assert!(ran.err.contains("A bundled skill has this name; to grant to it, add --root bundled."), "{}", ran.err);
 }
 
-/// A grant can be for less than the skill asks for, and for one workspace.
+/// A grant can cover less than the skill requests, and apply to one workspace only.
 #[test]
 fn grant_of_one_host_in_one_workspace() {
     let patchbay = Patchbay::new();
@@ -270,12 +270,12 @@ fn grant_of_one_host_in_one_workspace() {
     let fetch = |url: &str| patchbay.line(&format!("/web {url}"));
     let denied = "skill 'web' may not use 'http:*': it is not granted";
     assert!(fetch("https://example.com/").contains(denied));
-    // A plain request is refused by its scheme, behind the grant.
+    // The grant permits it, but a plain HTTP request is then refused because of its scheme.
     assert!(!fetch("http://example.org/").contains(denied), "{}", fetch("http://example.org/"));
     let other = tempfile::tempdir().unwrap();
     let elsewhere = patchbay.command(&["exec", "/web http://example.org/"]).current_dir(other.path()).output().unwrap();
     assert!(String::from_utf8_lossy(&elsewhere.stderr).contains(denied), "{elsewhere:?}");
-    // More than the skill asks for is an error.
+    // Granting more than the skill requests is an error.
     assert_eq!(grant("add", &["web", "kv"]).code, Some(1));
     assert_eq!(grant("remove", &["web", "http:example.org"]).code, Some(1), "it is not granted everywhere");
     assert_eq!(grant("remove", &one).code, Some(0));

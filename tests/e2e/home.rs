@@ -14,7 +14,7 @@ use serde_json::json;
 
 const SECRET: &str = "sk-sentinel-0123456789";
 
-/// Adds aliases for the tools of the bundled `files`, which otherwise only a model calls.
+/// Adds aliases for the tools of the bundled skill `files`, which otherwise only models call.
 fn add_aliases(patchbay: &Patchbay, config: &str) {
     for tool in ["read", "list", "write"] {
         let frontmatter = format!(
@@ -35,7 +35,7 @@ fn with_home_inside() -> Patchbay {
     patchbay
 }
 
-/// Creates a Patchbay with the XDG folders in the user's home folder, `me` in the parent of the workspace.
+/// Creates a Patchbay whose XDG folders are in the user's home folder, which is `me` beside the workspace.
 fn with_xdg_home(home: &Path) -> Patchbay {
     let mut patchbay = Patchbay::blank();
     let home = patchbay.folder().join(home);
@@ -117,7 +117,7 @@ fn plugins_cannot_write_the_home_folders() {
     assert!(!config.join("config.toml").exists() && !config.join("skills/evil").exists());
     assert!(fs::read_to_string(config.join("credentials.json")).unwrap().contains(SECRET));
     assert_eq!(fs::read_dir(config.join("providers")).unwrap().count(), 0);
-    // If the cache is deleted meanwhile, a plugin cannot create it for the host.
+    // If the cache is deleted in the meantime, a plugin cannot create it in the host's place.
     fs::remove_dir_all(patchbay.workspace().join("ph/cache")).unwrap();
     assert_eq!(write(&mut live, "ph/cache/aot/x.cwasm").data()["kind"], "denied");
     assert_eq!(write(&mut live, "ph/other/x").code(), "tool_result");
@@ -207,7 +207,7 @@ fn agent_instructions_are_written_after_consent() {
     assert_eq!(write(&mut live, ".agents/skills/x/SKILL.md").data()["kind"], "denied");
 }
 
-/// The developer's layouts: folders of skills, or skills, that are links into the workspace.
+/// Layouts that developers use: folders of skills, or single skills, that are links into the workspace.
 #[test]
 fn skills_behind_links_are_not_written() {
     let patchbay = Patchbay::blank();
@@ -230,7 +230,7 @@ fn skills_behind_links_are_not_written() {
         assert!(denied.message().contains("a link makes it part of the skills"), "{}", denied.message());
     }
     assert_eq!(write(&mut live, "src/main.rs").code(), "tool_result");
-    // A link that is made while the session runs, and a session that began after it.
+    // A link that is created while the session is running, and a session that began after it.
     patchbay.write("workspace/late/SKILL.md", skill("late", "Late."));
     assert_eq!(write(&mut live, "late/text").code(), "tool_result");
     symlink(patchbay.workspace().join("late"), patchbay.home().join("config/skills/late")).unwrap();

@@ -1,4 +1,4 @@
-//! An untrusted workspace with skills whose schemas would exhaust a validator without limits.
+//! An untrusted workspace with skills whose schemas would exhaust a validator that has no limits.
 
 use std::{
     process::Stdio,
@@ -8,12 +8,12 @@ use std::{
 
 use patchbay_tests::{binary::Patchbay, guest::Guest, schemas::hostile};
 
-/// The time limit of a command: far above the usual second, far below the time of a hostile schema.
+/// The time limit of a command: far above the usual second, and far below the time that a hostile schema could take.
 const SLACK: Duration = Duration::from_secs(60);
-/// The memory limit in MiB. Most of it is the binary itself, which is large in debug builds.
+/// The memory limit in MiB. Most of it is for the binary itself, which is large in debug builds.
 const MEMORY: u64 = 200;
 
-/// Writes a skill of the workspace whose command `/NAME` calls its tool.
+/// Writes a skill of the workspace with the command `/NAME`, which calls its tool.
 fn add_workspace_skill(patchbay: &Patchbay, name: &str, schema: &str) {
     let mut guest = Guest { pages: 4, ..Guest::default() };
     guest.tools[0].2 = schema.to_owned();
@@ -21,7 +21,7 @@ fn add_workspace_skill(patchbay: &Patchbay, name: &str, schema: &str) {
     patchbay.write(&format!("workspace/.patchbay/skills/{name}.wasm"), guest.packaged(&skill_md));
 }
 
-/// Runs lines; asserts that they end in time and within the memory. Returns standard output and error together.
+/// Runs lines and asserts that they end in time and within the memory limit. Returns standard output and standard error together.
 fn exec(patchbay: &Patchbay, lines: &[&str]) -> String {
     let mut arguments = vec!["exec", "--keep-going"];
     arguments.extend(lines);

@@ -1,4 +1,4 @@
-//! Adapters that are added, changed and removed while a process runs, and changes of `config.toml`.
+//! Adapters that are added, changed and removed while a process is running, and changes to `config.toml`.
 
 use std::{
     fs,
@@ -76,7 +76,7 @@ fn adapter_is_added_changed_and_removed_at_run_time() {
     let is_told = |answer: &Answer| {
         notices(answer).any(|text| text.contains("'scripted'") && text.contains("provider allow scripted"))
     };
-    // The notice may come a moment after the provider.
+    // The notice may arrive a moment after the provider.
     if !seen.iter().any(is_told) {
         wait_for_answer(&mut live, "/providers", is_told);
     }
@@ -84,7 +84,7 @@ fn adapter_is_added_changed_and_removed_at_run_time() {
     assert_eq!(refused.code(), "provider_pending");
     assert!(refused.message().ends_with("patchbay provider allow scripted"), "{}", refused.message());
 
-    // Consent that another process records takes effect immediately.
+    // Consent recorded by another process takes effect immediately.
     assert_eq!(patchbay.run(&["provider", "allow", "scripted"]).code, Some(0));
     assert_eq!(live.message("/model scripted-1"), "✓ Switched to Scripted scripted-1\n  Thinking: off");
     assert_eq!(live.message("hello"), "A");
@@ -101,7 +101,7 @@ fn adapter_is_added_changed_and_removed_at_run_time() {
     assert!(listed.last().unwrap().message().contains("scripted - ready"), "{listed:?}");
     assert_eq!(live.message("hello"), "B");
 
-    // Copied slowly: the partial file is not a provider until it is complete.
+    // The file is copied slowly. It is not a provider until it is complete.
     let whole = scripted("C");
     let (half, rest) = whole.split_at(whole.len() / 2);
     fs::write(adapter_path(&patchbay, "scripted"), half).unwrap();
@@ -133,7 +133,7 @@ fn config_toml_is_watched_and_invalid_content_is_ignored() {
                   options = { delay-ms = \"0\" }\nmodels = [\"demo-1\"]\nenv = \"\"\n";
     patchbay.write("home/config/config.toml", config);
     wait_for_answer(&mut live, "/providers", |answer| answer.message().contains("echo - ready (demo "));
-    // Options of the provider that is in use.
+    // Changes the options of the provider in use.
     let context = live.message("show context");
     assert!(context.contains("delay-ms") && context.contains('1'), "{context}");
     assert_eq!(live.answer("/model echo:demo-1").code(), "model_set");
@@ -172,7 +172,7 @@ fn adapter_does_not_receive_keys_of_other_providers() {
     let answers = wait_for_answer(&mut live, "/providers", |answer| answer.message().contains("thief - refused"));
     let said = answers.last().unwrap().message();
     assert!(said.contains("OPENAI_API_KEY belongs to provider 'openai'"), "{said}");
-    // It claims a key of another provider.
+    // This adapter claims the key of another provider.
     let unknown = live.answer("/model thief-1");
     assert_eq!(unknown.code(), "unknown_model");
     assert_eq!(unknown.message().matches("thief").count(), 1, "{}", unknown.message());

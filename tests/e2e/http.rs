@@ -68,7 +68,7 @@ fn public_host_grant_excludes_loopback_and_private_networks() {
     let lines: Vec<String> = (0..urls.len()).map(|number| format!("/get{number}")).collect();
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     for (url, answer) in urls.iter().zip(patchbay.answers(&lines)) {
-        // The policy permits it, and egress rejects it.
+        // The policy permits the request, and egress rejects it.
         let kind = answer.data()["kind"].as_str();
         let refused = answer.code() == "denied" || matches!(kind, Some("denied" | "invalid"));
         assert!(refused, "{url}: {answer:?}");
@@ -99,7 +99,7 @@ fn credential_reaches_only_its_server() {
     assert_eq!(server.requests().len(), 0);
     patchbay.grant("getter", &["credential:forge"]);
 
-    // The server echoes it; the guest searches all its memory and traps if it finds it.
+    // The server echoes the credential. The guest searches all of its memory and traps if it finds it.
     let answered = get(&["/get", "/skills"]);
     assert_eq!(server.requests().len(), 1);
     assert!(
@@ -146,7 +146,7 @@ fn storing() -> Server {
     })
 }
 
-/// Each `exec` is a process, so the second one has never sent the secret.
+/// Each `exec` is a new process, so the process of the second `exec` has never sent the secret.
 #[test]
 fn secret_stored_by_one_process_is_redacted_in_another() {
     let (patchbay, server) = (Patchbay::new(), storing());
@@ -166,7 +166,7 @@ fn secret_stored_by_one_process_is_redacted_in_another() {
     assert!(!server.requests()[1].to_ascii_lowercase().contains("authorization"), "{}", server.requests()[1]);
 }
 
-/// A provider's key is bound to its origin like a credential: a skill with access to the same server cannot read it.
+/// A provider's key is bound to its origin, as a credential is: a skill with access to the same server cannot read it.
 #[test]
 fn provider_key_is_redacted_from_responses_to_skills() {
     let (patchbay, server) = (Patchbay::new(), Server::new(|_| page(&format!("stored: {SENTINEL}"))));

@@ -1,4 +1,4 @@
-//! Skills that use their agent's model, within the limits of the call and of the session.
+//! Skills that use their agent's model, within the limits of the call and the session.
 
 use patchbay_tests::{binary::Patchbay, calls::completing};
 
@@ -26,7 +26,7 @@ fn skill_uses_the_model_of_its_agent() {
 
 #[test]
 fn skill_inference_counts_against_call_and_session_limits() {
-    // The request has four words, the answer one; the request is estimated at six tokens by its bytes.
+    // The request has four tokens and the answer one. By its bytes, the request is estimated at six.
     let patchbay = with("[limits]\nsession_tokens = 8\n");
     patchbay.grant("asker", &["inference"]);
     let answers = patchbay.answers(&["/ask", "/ask", "hello", "hello"]);
@@ -36,7 +36,7 @@ fn skill_inference_counts_against_call_and_session_limits() {
         "the prompt has about 6 tokens, but this session has only 3 of its 8 tokens left (limits.session_tokens)";
     assert!(answers[1].message().contains(words), "{}", answers[1].message());
     assert_eq!((answers[2].code(), answers[3].code()), ("answered", "limit_tokens"));
-    // The limit belongs to the session and remains exhausted.
+    // The limit belongs to the session, and stays exhausted when the session is resumed.
     let session = patchbay.last_session();
     assert_eq!(patchbay.answers_in(&["--session", &session], &["hello"])[0].code(), "limit_tokens");
     assert_eq!(patchbay.answers(&["/ask"])[0].code(), "tool_result");
@@ -47,7 +47,7 @@ fn skill_inference_counts_against_call_and_session_limits() {
     assert!(quota.message().contains("limits.inference_tokens"), "{}", quota.message());
 }
 
-/// An answer may have 100 tokens, each for a cent.
+/// An answer may have 100 tokens, each of which costs a cent.
 #[test]
 fn skill_inference_counts_against_the_budget() {
     let priced =

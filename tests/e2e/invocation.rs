@@ -52,7 +52,7 @@ fn missing_input_is_an_empty_object_if_valid() {
     let answers = patchbay.answers(&["/probe", "/probe {\"n\":1}", "/probe words"]);
     assert_eq!(answers[0].message(), "{}");
     assert_eq!(answers[1].message(), "{\"n\":1}");
-    // No property is required, so none takes the text.
+    // No property is required, so none of them receives the text.
     assert_eq!(
         answers[2].message(),
         "Error: /probe expects {\"properties\":{\"n\":{\"type\":\"integer\"}},\"type\":\"object\"}: write a JSON object. Other text \
@@ -77,7 +77,7 @@ fn missing_input_shows_the_skill_hint_and_a_failure_its_message() {
     assert_eq!(answers[4].data()["kind"], "invalid-input");
 }
 
-/// `/tool` has the path of every command that calls a tool: schema, capabilities, attachments, journal.
+/// `/tool` follows the same path as every command that calls a tool: schema, capabilities, attachments, journal.
 #[test]
 fn tools_are_called_by_their_full_name() {
     let patchbay = Patchbay::new();

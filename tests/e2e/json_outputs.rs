@@ -1,18 +1,18 @@
-//! The outputs of `--json`, recorded. Programs read them, so a change of one must be intended. `INSTA_UPDATE=always` records
-//! them again. `doctor --json` is missing, because it describes the machine.
+//! Recorded `--json` output. Programs parse it, so every change must be intended. `INSTA_UPDATE=always` records it again. `doctor
+//! --json` is missing because it describes the machine.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
 use patchbay_tests::{answers::json_lines, binary::Patchbay, guest::Guest};
 use serde_json::Value;
 
-/// Keys whose numbers differ from run to run.
+/// Keys of numbers that differ from run to run.
 const MEASURED: &[&str] = &["after", "age_s", "before", "fuel", "output_bytes", "peak_memory", "time_us"];
 
-/// Replaces what differs from run to run and from machine to machine.
+/// Replaces values that differ between runs or machines.
 struct Mask {
     folder: String,
-    /// The UUIDs, in the order in which they came.
+    /// The UUIDs in order of appearance.
     ids: BTreeMap<String, usize>,
 }
 
@@ -121,7 +121,8 @@ fn outputs_for_programs_are_the_recorded_ones() {
         let ran = patchbay.run(&command);
         let mut shown = format!("exit code: {:?}\n", ran.code);
         for mut object in json_lines(&ran.out) {
-            // How an answer is divided into pieces depends on time, and the template of the home has sessions in any order.
+            // The split of an answer into pieces depends on timing, and the sessions of the home's template are in no particular
+            // order.
             if object["event"] == "delta" || (name == "usage" && object["session"] != *patchbay.last_session()) {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! Keys that a command prints (`key_command`), and keys in one of several variables.
+//! Keys that a command prints (`key_command`), and keys in one of several environment variables.
 
 use std::{
     fs,
@@ -17,15 +17,15 @@ use patchbay_tests::{
     server::{Server, page},
 };
 
-/// The beginning of every key. Nothing that is shown or stored may contain it.
+/// The beginning of every key. It must not occur in anything that is shown or stored.
 const SENTINEL: &str = "s3ntinel-key";
 /// Appended by `exec` to the error of a message without an answer.
 const UNANSWERED: &str =
     "The message has no answer. /retry sends it again, /drop takes it out; otherwise the next message includes it.\n";
 
-/// Writes an executable script into the home's config folder and returns its path. Each run adds a line to `runs`; `$n` is the
-/// number of the run. The script is copied by another process: a file that this one wrote cannot be run while a process that
-/// another test is starting has it open.
+/// Writes an executable script into the home's config folder and returns its path. Each run adds a line to `runs`, and `$n` is the
+/// number of the run. Another process copies the script, because a file that this process wrote cannot be executed while a process
+/// that another test is starting has it open.
 fn write_script(patchbay: &Patchbay, name: &str, text: &str) -> PathBuf {
     let script = format!("#!/bin/sh\necho run >> runs; n=$(wc -l < runs)\n{text}\n");
     patchbay.write(&format!("home/config/{name}.new"), script);
@@ -39,7 +39,7 @@ fn runs(patchbay: &Patchbay) -> usize {
     fs::read_to_string(patchbay.home().join("config/runs")).unwrap_or_default().lines().count()
 }
 
-/// Creates a home whose provider `vertex` is `server`, with the output of a script as its key.
+/// Creates a home whose provider `vertex` is at `server` and has the output of a script as its key.
 fn home_with_command(server: &Server, script: &str, more: &str) -> Patchbay {
     let patchbay = Patchbay::new();
     let file = write_script(&patchbay, "give-key", script);
@@ -53,7 +53,7 @@ fn home_with_command(server: &Server, script: &str, more: &str) -> Patchbay {
     patchbay
 }
 
-/// Returns a server that accepts one key alone and echoes all keys.
+/// Returns a server that accepts only this key and echoes all keys.
 fn accepting(key: &'static str) -> Server {
     Server::new(move |request| match request.contains(&format!("authorization: Bearer {key}\r\n")) {
         true => CHAT.answer_with(&["keys: s3ntinel-key-1 s3ntinel-key-2"]),
@@ -73,7 +73,7 @@ fn key_of_a_command_is_sent_and_kept() {
     assert_eq!(ran.out.matches("keys: [secret] s3ntinel-key-2").count(), 2, "{}", ran.out);
     assert!(ran.out.contains("\n  key       by command\n"), "{}", ran.out);
     assert_eq!(runs(&patchbay), 1);
-    // A key is kept in its process only.
+    // Keys are only kept in the process that ran the command.
     let ran = patchbay.exec(&["three"]);
     assert_eq!((ran.code, runs(&patchbay)), (Some(1), 3), "{ran:?}");
 }
@@ -104,7 +104,7 @@ fn key_is_used_until_it_expires() {
     }
 }
 
-/// Its words can hold a secret. Users need them to find the problem; models and guests do not.
+/// The command's error output can contain a secret. Users need it to find the problem; models and guests do not.
 #[test]
 fn models_and_guests_do_not_learn_the_command() {
     const WORD: &str = "hvs.SENTINEL123456";
@@ -131,7 +131,7 @@ fn models_and_guests_do_not_learn_the_command() {
         let by_the_model = format!(r#"call set_agent_model {{"agentId": "$self", "model": "{provider}:foo"}}"#);
         let lines = [&*by_the_model, &format!("/model {provider}:foo"), "/ask", "hello"];
         let answers = patchbay.answers(&lines);
-        // A model cannot choose the provider alone, so its call ends before the key is needed.
+        // A model cannot choose the provider by itself, so its call ends before the key is needed.
         for (told, text) in [(&answers[0], "no user can be asked here"), (&answers[2], short)] {
             assert!(told.message().contains(text) && !told.message().contains(WORD), "{}", told.message());
         }
@@ -229,7 +229,7 @@ fn program_is_found_by_absolute_folders_of_path_only() {
     }
 }
 
-/// A skill's request with a credential by command; the first key is rejected.
+/// A skill's request with a credential from a command. The server rejects the first key.
 #[test]
 fn credential_of_a_skill_comes_from_a_command() {
     let rejected = AtomicUsize::new(0);
@@ -265,7 +265,7 @@ fn credential_of_a_skill_comes_from_a_command() {
     assert!(!patchbay.log().contains(SENTINEL));
 }
 
-/// AI Studio names the variable `GEMINI_API_KEY`; Google's SDK reads both, `GOOGLE_API_KEY` first.
+/// AI Studio calls the variable `GEMINI_API_KEY`. Google's SDK reads `GOOGLE_API_KEY` first, then `GEMINI_API_KEY`.
 #[test]
 fn first_variable_of_a_list_that_is_set_has_the_key() {
     let server = Server::new(|_| GOOGLE.answer("text"));

@@ -9,7 +9,7 @@ use patchbay_tests::{
 };
 use serde_json::{Value, json};
 
-/// The guests, which all import WASI. `make test-authors` has what `plugin build` makes, which imports none of it.
+/// The guests. All of them import WASI. `make test-authors` tests the output of `plugin build`, which does not.
 const GUESTS: [&str; 3] = ["javascript", "python", "wasip2"];
 
 /// Returns the component of a guest.
@@ -31,9 +31,9 @@ fn shared_home() -> &'static Patchbay {
     static HOME: OnceLock<Patchbay> = OnceLock::new();
     HOME.get_or_init(|| {
         let patchbay = Patchbay::new();
-        // Their runtimes are large, and the machine may be busy.
+        // The guests' runtimes are large, and the machine may be busy.
         patchbay.write("home/config/config.toml", "[limits]\ncompile_ms = 900000\n");
-        // Before the guests: each grant reads all the skills that are there, and Python has 18 MB.
+        // This comes before the guests are added, because each `grant` reads all skills, and the Python guest has 18 MB.
         for guest in GUESTS {
             patchbay.add_relay(&format!("look-{guest}"), &format!("{guest}__surroundings"), &json!({}).to_string());
             let entry = json!({"key": "k", "value": "v"}).to_string();
@@ -48,7 +48,7 @@ fn shared_home() -> &'static Patchbay {
     })
 }
 
-/// Returns the results of a command of each guest, all in one process.
+/// Returns each guest's result of a command, all from one process.
 fn answers(command: &str) -> Vec<(&'static str, Answer)> {
     let lines = GUESTS.map(|guest| format!("/{command}-{guest}"));
     let answers = shared_home().answers(&lines.each_ref().map(String::as_str));
@@ -65,7 +65,7 @@ fn guests_receive_host_denials() {
     }
 }
 
-/// Whether a value shows a denied access: nothing, an empty list or an error. A language may lack the interface.
+/// Returns whether a value shows that access was denied: null, an empty list or an error. A language may lack the interface.
 fn is_denied(found: &Value) -> bool {
     found.is_null() || found["error"].is_string() || found.as_array().is_some_and(Vec::is_empty)
 }
@@ -86,7 +86,7 @@ fn wasi_grants_nothing_by_default() {
         let stdin = &seen["stdin"];
         assert!(stdin.is_null() || *stdin == json!("") || stdin["error"].is_string(), "{guest} stdin: {stdin}");
     }
-    // Their output goes to the operator's log, with the name of the skill.
+    // Their output is in the operator's log, with the name of the skill.
     let log = fs::read_to_string(shared_home().home().join("state/patchbay.log")).unwrap();
     assert!(log.contains("a line to stdout") && log.contains("a line to stderr"), "{log}");
 }
@@ -125,7 +125,7 @@ fn real_clocks_and_randomness_need_a_grant() {
     let year_2021 = 1_609_459_200_000_000_000_u64;
     assert_eq!(look("random"), look("random"));
     assert!(look("wall_ns")[0].as_u64() < Some(year_2021));
-    // Ten minutes of virtual time pass immediately.
+    // Ten minutes of virtual time pass in no time.
     let nap = patchbay.line("/nap");
     assert!(nap.contains("600001") || nap.contains("600000") || nap.contains("600002"), "{nap}");
 
@@ -163,7 +163,7 @@ fn wasi_http_is_checked_like_every_request() {
     assert!(patchbay.line("/metadata").contains("its SKILL.md does not ask for it"));
 }
 
-/// A runtime writes the cause to standard error and then traps with a message of the engine only.
+/// A runtime writes the cause to standard error and then traps, which yields only a message of the engine.
 #[test]
 fn last_output_of_a_language_runtime_is_shown() {
     let patchbay = Patchbay::new();

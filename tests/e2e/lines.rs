@@ -74,7 +74,7 @@ async fn stopping_a_line_by_id_leaves_others_running() {
     assert!(stored_texts(&session, MessageKind::Assistant).await[0].starts_with("word"));
 }
 
-/// Starts a session in which a tool runs until its line is stopped.
+/// Starts a session with a tool that runs until its line is stopped.
 async fn spinning() -> (Patchbay, Arc<Session>, Submitted) {
     let patchbay = Patchbay::new();
     patchbay.add_command("spin", &Guest::reporting_and_spinning(), "");
@@ -90,14 +90,14 @@ async fn spinning() -> (Patchbay, Arc<Session>, Submitted) {
 #[tokio::test(flavor = "multi_thread")]
 async fn commands_wait_for_a_tool_that_runs() {
     let (_patchbay, session, spinning) = spinning().await;
-    // Commands wait for it, messages do not, and what ends a hanging agent overtakes.
+    // Commands wait for it, messages do not, and a command that ends a hanging agent overtakes it.
     let [unknown, reloaded] = ["/unknown", "/reload_skills"].map(|line| session.submit(line));
     let root = session.view();
     for (line, code) in [(format!("/switch {root}"), "switched"), ("/kill".to_owned(), "kill_root")] {
         assert_eq!(wait_for_end(session.submit(&line)).await.code.as_str(), code);
     }
     assert_eq!(session.snapshot().version(), 1);
-    // A command that is stopped while it waits lets none of the others overtake.
+    // Stopping a waiting command does not let another one overtake.
     assert!(session.stop(unknown.id()));
     let stopped = "Cancelled. Nothing of this line was kept.";
     assert_eq!(wait_for_end(unknown).await.line(), stopped);
@@ -107,7 +107,7 @@ async fn commands_wait_for_a_tool_that_runs() {
     assert_eq!(wait_for_end(reloaded).await.code.as_str(), "skills_reloaded");
 }
 
-/// Lines that were meant for a child are not sent to its parent if the fork is stopped.
+/// If the fork is stopped, lines that were meant for the child are not sent to its parent.
 #[tokio::test(flavor = "multi_thread")]
 async fn lines_behind_a_stopped_fork_are_stopped() {
     let (_patchbay, session, spinning) = spinning().await;
@@ -130,11 +130,11 @@ async fn messages_are_answered_while_a_tool_runs() {
     assert!(!wait_for_end(spinning).await.is_ok());
 }
 
-/// Each sees the effects of the one before it, and each result comes before the next line's.
+/// Each line sees the effects of the line before it, and each result comes before the next line's result.
 #[tokio::test(flavor = "multi_thread")]
 async fn commands_of_an_agent_run_one_after_another() {
     let patchbay = Patchbay::new();
-    // It is compiled first, while the others wait.
+    // This component is compiled first, while the other lines wait.
     patchbay.add_command("echo", &Guest::default(), "");
     let session = session(&patchbay).await;
     let mut events = session.subscribe(1);
@@ -158,7 +158,7 @@ async fn commands_of_an_agent_run_one_after_another() {
         let EventKind::LineEnded { line, outcome } = kind else { unreachable!() };
         ended.push((line, outcome));
     }
-    // None waits for those that only show the session, at 1 and 6.
+    // No line waits for the lines at 1 and 6, which only show the session.
     let order: Vec<LineId> = submitted.iter().map(Submitted::id).collect();
     let is_ordered = |line: &LineId| *line != order[1] && *line != order[6];
     let ends: Vec<LineId> = ended.iter().map(|(line, _)| *line).filter(is_ordered).collect();
@@ -170,7 +170,7 @@ async fn commands_of_an_agent_run_one_after_another() {
     assert!(said[6].starts_with("# /help added") && said[8].ends_with(": Z"), "{said:?}");
 }
 
-/// A line behind `/fork` or `/switch` is for the agent that comes into view, even if it is typed before that.
+/// A line after `/fork` or `/switch` is for the agent that comes into view, even if it was typed before that.
 #[tokio::test(flavor = "multi_thread")]
 async fn lines_behind_a_move_of_the_view_are_for_the_agent_in_view() {
     let play = Play::new().await;
@@ -179,7 +179,7 @@ async fn lines_behind_a_move_of_the_view_are_for_the_agent_in_view() {
         ["/fork", "say one", "/mail-check", &*format!("/switch {root}"), "say two", "/fork \"say four\"", "say three"];
     let submitted: Vec<Submitted> = lines.iter().map(|line| play.session.submit(line)).collect();
     assert!(submitted[1..].iter().all(|line| line.is_behind_move() && line.waits_for().is_some()));
-    // It was stopped before it was known whose line it is.
+    // This line was stopped before its agent was known.
     let never = play.session.submit("say never");
     assert!(play.session.stop(never.id()));
     assert_eq!(wait_for_end(never).await.code.as_str(), "turn_cancelled");
@@ -207,7 +207,7 @@ async fn commands_that_show_the_session_do_not_wait_for_a_tool() {
     assert!(!wait_for_end(spinning).await.is_ok());
 }
 
-/// Commands typed at once have the same effect as one after another, whatever overtakes.
+/// Commands that are typed together have the same effect as one after another, whatever overtakes.
 #[tokio::test(flavor = "multi_thread")]
 async fn commands_typed_at_once_leave_what_they_leave_one_after_another() {
     const LINES: [&str; 12] = [
@@ -264,7 +264,7 @@ async fn commands_typed_at_once_leave_what_they_leave_one_after_another() {
             session.wait_idle().await;
             let masked = |text: String| text.replace(&id, "ROOT").replace(&id[..8], "ROOT");
             let mut rows: Vec<_> = stored_texts(&session, MessageKind::Command).await.into_iter().map(masked).collect();
-            // The rows of commands that only show may come early.
+            // The rows of commands that only show something may come early.
             rows.retain(|text| text != "/agents" && text != "/skills");
             let outcomes: Vec<_> = outcomes.into_iter().map(masked).collect();
             left.push((outcomes, rows, stored_texts(&session, MessageKind::Capture).await));
@@ -293,7 +293,7 @@ async fn missing_grants_are_requested_from_the_approver() {
     let patchbay = Patchbay::new();
     let put = "(call $put (i32.const 2) (i32.const 310) (i32.const 1) (i32.const 300) (i32.const 4) (i32.const 0) \
                (i64.const 0) (i32.const 512))";
-    // Fails with the kind and message at 300.
+    // Fails with the kind and message at address 300.
     let denied = "(if (i32.load8_u (i32.const 512)) (then (i32.store8 (i32.const 0) (i32.const 1)) \
                   (i32.store (i32.const 4) (i32.const 300)) (i32.store (i32.const 8) (i32.const 4)) \
                   (i32.store (i32.const 12) (i32.const 300)) (i32.store (i32.const 16) (i32.const 4)) \

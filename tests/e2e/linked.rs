@@ -1,4 +1,4 @@
-//! `patchbay plugin add --link DIR`: a skill that its author develops, whose grants survive each build.
+//! `patchbay plugin add --link DIR`: a skill under development, whose grants survive each build.
 
 use std::{fs, os::unix::fs::symlink, path::Path};
 
@@ -11,7 +11,7 @@ const SKILL_MD: &str = "---\nsummary: Keeps\ninvocation_mode: tool_dispatch\ncom
 const DENIED: &str = "Error: skill 'keeper' may not use 'kv': it was granted for a linked folder that changed or is \
     no longer linked. To read its files: /reload_skills. To grant it again: patchbay grant add keeper kv";
 
-/// Writes a built skill into a folder beside the home.
+/// Writes a built skill into a folder outside of the home.
 fn build(patchbay: &Patchbay, folder: &str, build: &str) {
     patchbay.write(&format!("{folder}/SKILL.md"), SKILL_MD);
     patchbay.write(&format!("{folder}/keeper.wasm"), keeper(build).component());
@@ -55,7 +55,7 @@ fn grant_for_a_linked_folder_survives_builds() {
     build(&patchbay, "keeper", "two");
     assert!(is_allowed(&patchbay));
     assert_eq!(succeed(&patchbay, &["grant", "list", "--stale"]), "");
-    // Only granted capabilities: a new one needs its own grant.
+    // Only granted capabilities carry over. A new one needs a grant of its own.
     let help = patchbay.line("/help keeper");
     assert!(help.contains("- `capabilities`: kv (granted), random (not granted)\n"), "{help}");
     let plugins = succeed(&patchbay, &["plugin", "list"]);
@@ -74,7 +74,7 @@ fn grant_for_a_linked_folder_holds_for_nothing_else() {
     build(&patchbay, "other/keeper", "one");
     let (at, other) = (folder(&patchbay, "keeper"), folder(&patchbay, "other/keeper"));
     copy(&patchbay, &other);
-    // A session with the copy of another skill is open when the folder is linked.
+    // A session with the copied skill is open when the folder is linked.
     patchbay.line("/skills");
     let session = patchbay.last_session();
     build(&patchbay, "keeper", "two");
@@ -84,14 +84,14 @@ fn grant_for_a_linked_folder_holds_for_nothing_else() {
     assert!(old.err.starts_with(DENIED), "{}{}", old.out, old.err);
     assert!(is_allowed(&patchbay));
 
-    // The same name from another folder, linked or copied, with the same files or others.
+    // The same name in another folder, linked or copied, with the same or other files.
     let link = patchbay.home().join("config/skills/keeper");
     succeed(&patchbay, &["plugin", "add", "--link", "--replace", &other]);
     assert_eq!(patchbay.line("/keep"), DENIED);
     fs::remove_file(&link).unwrap();
     copy(&patchbay, &at);
     assert_eq!(patchbay.line("/keep"), DENIED);
-    // A link of another kind names no folder that is developed.
+    // A link of another kind does not name a folder under development.
     fs::remove_dir_all(&link).unwrap();
     symlink(&at, &link).unwrap();
     assert_eq!(patchbay.line("/keep"), DENIED);

@@ -57,7 +57,7 @@ impl Serving {
         stream
     }
 
-    /// Sends a request, with `Host`, `Connection: close` and the length of the body beside `headers`.
+    /// Sends a request with these headers, plus `Host`, `Connection: close` and the length of the body.
     fn send(&self, method: &str, headers: &[(&str, &str)], body: &str) -> HttpAnswer {
         let mut stream = self.connect();
         let mut head = format!("{method} /mcp HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
@@ -67,7 +67,7 @@ impl Serving {
         for (name, value) in headers {
             head.push_str(&format!("{name}: {value}\r\n"));
         }
-        // A server that refuses by the head closes its side before the whole body is there.
+        // A server that refuses a request by its head closes the connection before the whole body has arrived.
         let _ = stream.write_all(format!("{head}\r\n{body}").as_bytes());
         let mut bytes = Vec::new();
         let _ = stream.read_to_end(&mut bytes);
@@ -92,14 +92,14 @@ impl Serving {
         self.send("POST", &[&usual, headers].concat(), body)
     }
 
-    /// Begins a session of the revision 2025-11-25, and returns its id.
+    /// Begins a session with revision 2025-11-25, and returns its id.
     fn session(&self, name: &str) -> String {
         let answer = self.post(&[], &initialize(name));
         assert_eq!(answer.status, 200, "{}", answer.body);
         answer.header("Mcp-Session-Id").expect("an id").to_owned()
     }
 
-    /// Opens the stream of events of a session, and waits until it has begun.
+    /// Opens the event stream of a session, and waits until it has begun.
     fn events(&self, session: &str) -> TcpStream {
         let Self { address, authorization, .. } = self;
         let mut events = self.connect();
@@ -147,14 +147,14 @@ impl Drop for Serving {
     }
 }
 
-/// Returns the request that begins a session of the client `name`.
+/// Returns the request with which the client `name` begins a session.
 pub(crate) fn initialize(name: &str) -> Value {
     let params =
         json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": name, "version": "1"}});
     json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params})
 }
 
-/// A request of the revision 2026-07-28, which needs no handshake.
+/// Sends a request of revision 2026-07-28, which needs no handshake.
 fn modern(serving: &Serving, name: &str, tool: &str, input: Value) -> HttpAnswer {
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -184,7 +184,7 @@ fn rows(patchbay: &Patchbay) -> Vec<Value> {
 fn each_connection_has_a_session() {
     let patchbay = Patchbay::new();
     let serving = Serving::start(&patchbay);
-    // The check at the start leaves no session, and neither does a client that calls nothing.
+    // Neither the check at startup nor a client that calls nothing leaves a session.
     let (one, two) = (serving.session("one"), serving.session("two"));
     assert_eq!(patchbay.run(&["sessions", "--all", "--json"]).out, "");
     for (session, expr) in [(&one, "1+1"), (&two, "2+2"), (&one, "3+3")] {
@@ -293,10 +293,10 @@ fn idle_connections_do_not_keep_clients_out() {
     let patchbay = Patchbay::new();
     let serving = Serving::start(&patchbay);
     let mut events = serving.events(&serving.session("one"));
-    // Three times as many as may be idle. Half of them send a part of a head.
+    // Three times as many connections as may be idle. Half of them send part of a head.
     let mut idle: Vec<_> = (0..200).map(|_| serving.connect()).collect();
     for stream in idle.iter_mut().skip(1).step_by(2) {
-        // An error means that it is closed.
+        // An error means that the connection is closed.
         let _ = stream.write_all(b"GET /mcp");
     }
     serving.session("two");
@@ -346,7 +346,7 @@ fn clients_that_leave_keep_no_other_client_out() {
     for number in 0..40 {
         serving.session(&format!("c{number}"));
         serving.call(&used, "calc__eval", json!({"expression": "1+1"}));
-        // Its requests begin no session of a connection.
+        // Its requests do not begin a session.
         assert_eq!(modern(&serving, "modern", "calc__eval", json!({"expression": "1+1"})).status, 200);
     }
     let statuses = [&watched, &used, &left].map(|session| serving.list(session));

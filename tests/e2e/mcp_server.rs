@@ -1,5 +1,5 @@
-//! `patchbay mcp` over standard input and output: an MCP client runs skills by the one path, and nothing that it sends harms
-//! the host.
+//! `patchbay mcp` over standard input and output: an MCP client's calls take the same path as all calls, and nothing that a client
+//! sends harms the host.
 
 use std::{
     io::{BufRead as _, BufReader, Write as _},
@@ -37,7 +37,7 @@ impl Connected {
         Self { server, input, lines: lines(output) }
     }
 
-    /// Starts a server, and begins as the client `name` with the revision 2025-11-25.
+    /// Starts a server and completes the handshake of revision 2025-11-25 as the client `name`.
     pub(crate) fn initialized(patchbay: &Patchbay, arguments: &[&str], name: &str) -> Self {
         let mut connected = Self::new(patchbay, arguments);
         let answer = connected.ask(&initialize(name, "2025-11-25"));
@@ -66,7 +66,7 @@ impl Connected {
         self.ask(&call(1, tool, input))
     }
 
-    /// Ends the input, and returns how the server ended.
+    /// Closes the input, and returns how the server ended.
     pub(crate) fn end(mut self) -> Ran {
         drop(self.input.take());
         while self.lines.recv_timeout(Duration::from_secs(60)).is_ok() {}
@@ -105,7 +105,7 @@ fn client_lists_and_calls_tools_by_the_one_path() {
     let tools = list["result"]["tools"].as_array().unwrap();
     let names: Vec<_> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
     assert!(names.is_sorted() && names.contains(&"calc__eval"), "{names:?}");
-    // Tools of the host are for its own models.
+    // Only the host's own models may use the host's tools.
     assert!(names.iter().all(|name| name.contains("__")), "{names:?}");
     let eval = &tools[names.iter().position(|name| *name == "calc__eval").unwrap()];
     assert_eq!((&eval["inputSchema"]["type"], &eval["annotations"]["readOnlyHint"]), (&json!("object"), &json!(true)));
@@ -154,7 +154,7 @@ fn annotations_are_what_a_tool_can_do_whatever_is_granted() {
     for name in
         ["files__write", "files__edit", "files__patch", "files__rename", "files__delete", "notes__add", "code__run"]
     {
-        // By the protocol, a tool without these hints is destructive and not idempotent.
+        // According to the protocol, a tool without these hints is destructive and not idempotent.
         let (reads, destroys, repeats) =
             (&of(name)["readOnlyHint"], &of(name)["destructiveHint"], &of(name)["idempotentHint"]);
         assert_eq!((reads, destroys, repeats), (&json!(false), &Value::Null, &Value::Null), "{name}");
@@ -238,7 +238,7 @@ fn only_named_skills_are_offered() {
     let ran = patchbay.run(&["mcp", "--skill", "three"]);
     assert_eq!((ran.code, &*ran.out), (Some(1), ""));
     assert_eq!(ran.err, "Error: skill 'three' not found in snapshot. [skill_not_found]\n");
-    // It leaves no session: only the first client's is there.
+    // The failed start leaves no session. The only one belongs to the first client.
     assert_eq!(patchbay.run(&["sessions", "--all", "--json"]).out.lines().count(), 1);
 }
 
@@ -275,7 +275,7 @@ fn skills_for_people_are_not_offered() {
 #[test]
 fn cancel_stops_a_call_and_progress_is_reported() {
     let patchbay = Patchbay::new();
-    // By itself, the call does not end while the test runs.
+    // The call would not end by itself while the test runs.
     patchbay.write("home/config/config.toml", "[limits]\nfuel = 9000000000000\ntime_ms = 600000\n");
     patchbay.add_command("spin", &Guest::reporting_and_spinning(), "");
     let mut client = Connected::initialized(&patchbay, &[], "c");
@@ -286,7 +286,7 @@ fn cancel_stops_a_call_and_progress_is_reported() {
     assert_eq!(progress["params"], json!({"progressToken": "p", "progress": 1.0, "message": r#"{"n":1}"#}));
     client
         .send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 5}}).to_string());
-    // The connection goes on, and the cancelled request has no answer.
+    // The connection stays open, and the cancelled request gets no response.
     assert_eq!(client.call("calc__eval", json!({"expression": "1"}))["id"], 1);
     client.end();
     let rows = journal_rows(&patchbay, &[]);
@@ -332,14 +332,14 @@ fn snapshot_is_fixed_for_a_connection() {
 #[test]
 fn bad_clients_get_an_error_or_a_clean_end() {
     let patchbay = Patchbay::new();
-    // Nothing, half a line, and the end in the middle of a call.
+    // No input, half a line, and the end of the input in the middle of a call.
     for input in ["", "{\"jsonrpc\": \"2.0\", \"id\""] {
         let mut server = start(&patchbay, &[]);
         server.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
         let ran = patchbay_tests::binary::ran(server.wait_with_output().unwrap());
         assert_eq!((ran.code, &*ran.out, &*ran.err), (Some(0), "", ""), "{input}");
     }
-    // A call before `initialize` is answered with an error; the handshake is still possible.
+    // A call before `initialize` gets an error, and the handshake is still possible.
     let mut client = Connected::new(&patchbay, &[]);
     assert_eq!(client.ask(&call(1, "calc__eval", json!({"expression": "1"})))["error"]["code"], -32602);
     assert_eq!(client.ask(&initialize("c", "1999-01-01"))["result"]["protocolVersion"], "2025-11-25");
@@ -369,7 +369,7 @@ fn floods_take_no_memory() {
     let mut client = Connected::initialized(&patchbay, &[], "c");
     client.call("calc__eval", json!({"expression": "1"}));
     let before = peak_kib(client.server.id());
-    // A line of 100 MB, and a line of the size limit that would be large in memory.
+    // A line of 100 MB, and a line of the maximum size that would need much memory once parsed.
     let input = client.input.as_mut().unwrap();
     for _ in 0..100 {
         input.write_all(&vec![b'['; 1 << 20]).unwrap();
@@ -384,7 +384,7 @@ fn floods_take_no_memory() {
     client.end();
 }
 
-/// Lists are large, which makes unread answers visible in memory.
+/// Lists are large, so unread responses would show in the memory of the process.
 #[test]
 #[cfg(target_os = "linux")]
 fn client_that_never_reads_is_bounded() {
@@ -403,7 +403,7 @@ fn client_that_never_reads_is_bounded() {
         }
         drop(sender);
     });
-    // The pipe is full, because the server reads no more.
+    // The pipe is full, because the server has stopped reading.
     assert_eq!(blocked.recv_timeout(Duration::from_secs(5)), Err(std::sync::mpsc::RecvTimeoutError::Timeout));
     let peak = peak_kib(process);
     assert!(peak < 400 << 10, "{peak} KiB");

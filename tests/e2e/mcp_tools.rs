@@ -1,4 +1,5 @@
-//! Tools of MCP servers: models and skills call them by the one path, and a server that misbehaves costs its own tools only.
+//! Tools of MCP servers: calls by models and skills take the same path as all calls, and a misbehaving server only harms its own
+//! tools.
 
 use std::path::Path;
 
@@ -13,17 +14,17 @@ use serde_json::{Value, json};
 
 use crate::hot_add::notices;
 
-/// Returns a home whose server `test` behaves like `mode`. `keys` are further lines of its table.
+/// Returns a home whose server `test` behaves as `mode` says. `keys` are further lines of its table.
 fn served(mode: &str, keys: &str) -> Patchbay {
     configured(&format!("command = [\"python3\", {:?}, \"{mode}\"]\n{keys}", program()))
 }
 
-/// Returns a home whose server `test` is reached over HTTP.
+/// Returns a home that reaches its server `test` over HTTP.
 fn served_over_http(server: &Server, keys: &str) -> Patchbay {
     configured(&format!("url = \"http://{}/mcp\"\n{keys}", server.host()))
 }
 
-/// Returns a home with the table of the server `test`.
+/// Returns a home with this table for the server `test`.
 fn configured(table: &str) -> Patchbay {
     let patchbay = Patchbay::quick();
     let demo = "[providers.demo]\noptions = { delay-ms = \"0\" }";
@@ -113,7 +114,7 @@ fn server_gets_named_variables_only() {
     assert!(said.contains(&format!("{}", inside.workspace().display())), "{said}");
 }
 
-/// Returns a home whose server `test` is the program `server.py` of the workspace, which notes that it ran.
+/// Returns a home whose server `test` is the program `server.py` of the workspace. The program records that it ran.
 fn served_by_the_workspace() -> Patchbay {
     let patchbay = Patchbay::quick();
     let table = "[mcp.test]\ncommand = [\"python3\", \"server.py\"]\nin_workspace = true\n";
@@ -144,7 +145,7 @@ fn server_in_the_workspace_runs_only_where_it_is_trusted() {
     assert_eq!(patchbay.run(&["trust", "add", "."]).code, Some(0));
     let trusted = live.message(ECHO);
     assert!(trusted.contains("echo: hi") && has_run(), "{trusted}");
-    // The program still runs.
+    // The program still starts.
     assert_eq!(patchbay.run(&["trust", "remove", "."]).code, Some(0));
     let removed = live.answer(ECHO);
     assert!(removed.message().contains("not found") && notices(&removed).count() == 1, "{}", removed.message());
@@ -183,7 +184,7 @@ fn always_of_a_server_in_the_workspace_is_for_one_workspace() {
         assert!(said.contains("write.it: hi"), "{said}");
         assert_eq!(asked, questions, "{}", folder.display());
     }
-    // A stranger's workspace gets neither the call nor a start.
+    // An untrusted workspace can neither call nor start it.
     patchbay.write("stranger/server.py", noting_program());
     let stranger = patchbay.folder().join("stranger");
     let (asked, said) = asked_in(&stranger, 9, write);
@@ -233,7 +234,7 @@ fn misbehaving_server_costs_its_own_call_only() {
         ("big", "limit_output", "the response has more than 4194304 bytes (limits.output_bytes)"),
         ("nonsense", "invalid_output", "the result of the call is invalid"),
     ] {
-        // The others answer, which takes longer on a busy machine.
+        // Servers in the other modes respond, which takes longer on a busy machine.
         let keys = if code == "limit_time" { "call_ms = 700" } else { "" };
         let patchbay = served(mode, keys);
         let said = lines(&patchbay, &[BREAK, "/calc 6 * 7"]);
@@ -244,7 +245,7 @@ fn misbehaving_server_costs_its_own_call_only() {
         );
         assert_eq!(said[1], "42", "{mode}");
     }
-    // It is ended if it asks faster than it is answered.
+    // The server is stopped if its requests arrive faster than they are answered.
     for mode in ["asks", "same id"] {
         let asks = lines(&served(mode, "call_ms = 700"), &[BREAK, "/calc 6 * 7"]);
         assert!(asks[0].contains("tool 'mcp__test__break' was stopped: ") && asks[1] == "42", "{asks:?}");
@@ -278,7 +279,7 @@ fn misbehaving_server_over_http_costs_its_own_call_only() {
         ("long event", "unavailable", "it sent a message of more than 9437184 bytes"),
         ("refuses", "tool_failed", "the MCP server 'test' refused the request: no"),
     ] {
-        // On a busy machine, good answers may need more than 700 ms as well. Then it is called again.
+        // On a busy machine, good responses may also take more than 700 ms. The call is then repeated.
         let (keys, attempts) = if code == "limit_time" { ("call_ms = 700", 60) } else { ("", 1) };
         let patchbay = served_over_http(&over_http(mode), keys);
         let mut live = patchbay.live(&[]);
@@ -339,7 +340,7 @@ fn server_that_died_is_started_again() {
 
 #[test]
 fn server_is_killed_with_its_children() {
-    // On a busy machine, the time may be over before the server has called its tool. Then it gets more.
+    // On a busy machine, the time may be over before the server has called its tool. The limit is then raised.
     for limit in [500, 5_000, 30_000, 60_000] {
         let patchbay = served("hangs", &format!("call_ms = {limit}"));
         lines(&patchbay, &[BREAK]);
@@ -378,7 +379,7 @@ fn server_that_is_not_there_is_reported_once() {
     let ran = patchbay.exec(&["say 1", "say 2", "say 3", "call mcp__test__echo {}", "say 5", "say 6"]);
     let words = "the MCP server 'test' is not available: no absolute folder in PATH has the program 'no-such-program'";
     let reported = ran.err.matches(words).count();
-    // On a busy machine, it may have failed five times.
+    // On a busy machine, the server may have failed five times.
     let given_up = ran.err.matches("not restarted in this session").count();
     assert_eq!((ran.code, reported - given_up), (Some(0), 1), "{}", ran.err);
     assert!(ran.err.contains(&format!("{words}. Run 'patchbay mcp check test' for details.")), "{}", ran.err);
@@ -421,7 +422,7 @@ fn check_of_a_server_that_does_not_answer_shows_what_it_printed() {
         assert!(silent.err.ends_with(&error), "{silent:?}");
         silent.err == format!("printed: I wait.\n{error}")
     };
-    // On a busy machine, the time may be over before the server has printed. Then it gets more.
+    // On a busy machine, the time may be over before the server has printed anything. The limit is then raised.
     assert!([1_000, 10_000, 60_000].into_iter().any(is_shown));
     let unknown = check(&served("plain", ""), &["other"]);
     let words = "Error: config.toml has no MCP server 'other'; it has test. [mcp_server_not_found]\n";
@@ -471,7 +472,7 @@ fn tools_of_a_server_are_found() {
 fn nested_answer_is_bounded_by_what_its_caller_has_left() {
     let patchbay = served("large", "");
     let call = "/code try { await tools.mcp.test.break({}) } catch (error) { error.message }";
-    // One call may use half of the program's output limit.
+    // A single call may use half of the program's output limit.
     let expected = "tool 'mcp__test__break' was stopped: the response has more than 2097152 bytes (its share of \
         the caller's remaining limits.output_bytes).";
     assert_eq!(patchbay.line(call), expected);

@@ -1,4 +1,4 @@
-//! The interactive terminal: the menu of files and models, and the busy row and the terminal's tab meanwhile.
+//! The interactive terminal: the menu of files and models, and the busy row and the tab's title in the meantime.
 
 use std::{cell::Cell, num::NonZeroU16};
 
@@ -11,7 +11,7 @@ use patchbay_tests::{
 
 const TAB: &str = "\t";
 const DOWN: &str = "\x1b[B";
-/// Moves to the start of the line.
+/// Moves the cursor to the start of the line.
 const CTRL_A: &str = "\x01";
 
 fn open(patchbay: &Patchbay, variables: &[(&str, &str)]) -> Terminal {
@@ -39,10 +39,10 @@ fn file_is_inserted_behind_an_at_sign() {
     terminal.press(DOWN);
     terminal.press(ENTER);
     terminal.wait_for_prefix("> compare @src/notes.md with @src/");
-    // Enter has inserted the path and not sent the message.
+    // Enter inserted the path and did not send the message.
     terminal.press(CTRL_C);
     terminal.wait_for_prompt();
-    // In the middle of a text, which is sent as it stands, with the file.
+    // A path in the middle of a text, which is sent as typed, with the file.
     terminal.press("is good");
     terminal.press(CTRL_A);
     terminal.press("@src/n");
@@ -69,7 +69,7 @@ fn typed_paths_attach_files_and_pasted_ones_do_not() {
     terminal.press(ENTER);
     terminal.wait_for_text("Attached: a.png (image/png, 8 bytes).");
     terminal.wait_until_idle();
-    // Refused files: the text stays.
+    // Files that are refused leave the text unchanged.
     for (word, error) in [
         ("@.env", "Error: '.env' is ignored by git; attach it with --attach or copy it first."),
         ("@x.bin", "Error: 'x.bin' is neither text, an image nor a PDF."),
@@ -82,7 +82,7 @@ fn typed_paths_attach_files_and_pasted_ones_do_not() {
         terminal.press(CTRL_C);
         terminal.wait_for_prompt();
     }
-    // A pasted word, and words that do not name a file.
+    // A pasted word, and words that are not file names.
     terminal.press("\x1b[200~say Pasted @a.png\x1b[201~");
     terminal.wait_for_text("> say Pasted @a.png");
     terminal.press(ENTER);
@@ -118,7 +118,7 @@ fn recalled_line_attaches_its_files_again_or_says_that_it_does_not() {
     terminal.wait_until_idle();
     terminal.press(CTRL_D);
     assert_eq!(terminal.wait_for_exit(), 0);
-    // Another process does not know which words were typed.
+    // Another process does not know which words were completed.
     let terminal = open(&patchbay, &[]);
     terminal.press(UP);
     terminal.wait_for_prefix("> say See @a.png");
@@ -154,7 +154,7 @@ fn menu_of_commands_stays_while_it_is_filtered() {
         terminal.wait_for_text(typed);
         terminal.wait_for_prefix("/skills");
     }
-    // All that was drawn is drawn again, one frame after the other.
+    // Everything is redrawn, one frame after another.
     let written = terminal.written();
     let size = |size| NonZeroU16::new(size).unwrap();
     let mut parser = vt100::Parser::new(size(40), size(COLUMNS), 0);
@@ -184,7 +184,7 @@ fn models_are_grouped_and_those_without_a_key_are_last() {
     terminal.wait_for_text("gemini-2.5-pro/high");
     terminal.press(CTRL_C);
     terminal.wait_for_prompt();
-    // Commands, too, are found by their letters.
+    // Commands are also found by their letters.
     terminal.press("/rls");
     terminal.wait_for_prefix("/reload_skills  ");
     terminal.press(TAB);
@@ -199,7 +199,7 @@ fn retries_are_counted_down_in_the_busy_row_only() {
     let patchbay = Patchbay::quick();
     let terminal = open(&patchbay, &[("VTE_VERSION", "7900")]);
     terminal.press("fail rate-limit 10\r");
-    // On a busy machine, not each second is seen.
+    // On a busy machine, not every second is seen.
     let seconds_left = || {
         terminal.lines().iter().find_map(|line| {
             let (_, seconds) = line.split_once(" · retrying in ")?;

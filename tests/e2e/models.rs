@@ -1,4 +1,4 @@
-//! Model names: which names `/model` accepts, the errors for others, and which model is in use.
+//! Model names: which names `/model` accepts, the errors for others, and which model is used.
 
 use patchbay_tests::binary::Patchbay;
 
@@ -35,12 +35,12 @@ fn bare_prefixes_and_invalid_levels_are_shown_verbatim() {
     for ((line, code, begins), answer) in expected.iter().zip(&answers) {
         assert_eq!(answer.code(), *code, "{line}");
         let message = answer.message();
-        // The models follow the name.
+        // The list of models follows the name.
         assert!(message == begins || begins.ends_with('\n') && message.starts_with(begins), "{line}: {message}");
     }
 }
 
-/// Names of OpenRouter, vLLM and LM Studio have a `/`.
+/// Model names of OpenRouter, vLLM and LM Studio contain a `/`.
 #[test]
 fn unlisted_model_with_a_slash_is_a_name_after_its_provider() {
     let patchbay = Patchbay::new();

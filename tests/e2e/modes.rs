@@ -1,4 +1,4 @@
-//! The modes of a session: a person sets them, they hold from the next effect on, and a resumed session asks.
+//! The modes of a session: the user sets them, they apply from the next effect on, and a resumed session asks again.
 
 use patchbay_tests::{
     answers::json_lines,
@@ -14,7 +14,7 @@ fn open(patchbay: &Patchbay, arguments: &[&str]) -> Terminal {
     terminal
 }
 
-/// Grants do not help, for any caller: a user's command, a model, a program that a model wrote.
+/// Grants do not help any caller: a user's command, a model, or a program that a model wrote.
 #[test]
 fn plan_changes_nothing() {
     let patchbay = Patchbay::quick();
@@ -46,7 +46,7 @@ fn plan_changes_nothing() {
     );
     assert_eq!(patchbay.line("/note list"), "No notes.");
     assert!(patchbay.line("/mode fast").contains("unknown mode 'fast'; use ask, edits or plan."));
-    // The skill of this alias stays.
+    // The skill with this alias is still there.
     assert!(patchbay.line("/help plan_compiler").contains("/plan"));
 }
 
@@ -90,7 +90,7 @@ fn edits_write_without_a_question_and_all_else_asks() {
     let written = rows.iter().find(|row| row["tool"] == "write" && row["outcome"] == "ok").unwrap();
     let approval = serde_json::json!([{"capability": "workspace-write", "answer": "edits", "by": "person"}]);
     assert_eq!(written["approvals"], approval);
-    // A resumed session asks.
+    // A resumed session asks again.
     let terminal = open(&patchbay, &["--continue"]);
     terminal.press("call files__write {\"path\":\"b.txt\",\"text\":\"x\\n\"}\r");
     terminal.wait_for_text("Create b.txt: +1?");

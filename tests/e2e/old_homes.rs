@@ -1,4 +1,5 @@
-//! Homes that builds of named commits left: everything in them is still understood. `make.py` beside each home makes it.
+//! Homes that builds of named commits left. This build must still understand everything in them. `make.py` beside each home creates
+//! it.
 
 use std::{fs, io::Read as _, path::Path, thread, time::Duration};
 
@@ -9,7 +10,7 @@ use patchbay_tests::{
     server::Server,
 };
 
-/// Creates a home as a build of `commit` left it. Requests to its provider `ollama` go to `server`.
+/// Creates a home as a build of `commit` left it, whose provider `ollama` is at `server`.
 fn home_of(commit: &str, server: &Server) -> Patchbay {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("e2e/fixtures/home-{commit}/home"));
     let patchbay = Patchbay::blank();
@@ -50,20 +51,20 @@ fn messages(answers: &[Answer]) -> Vec<&str> {
     answers.iter().map(Answer::message).collect()
 }
 
-/// `llama-4` was a model of the provider that listed it. Now its prefix belongs to `meta`.
+/// `llama-4` was a model of the provider that listed it. Today its prefix belongs to `meta`.
 #[test]
 fn agents_of_an_old_home_keep_their_provider() {
     let server = Server::always(CHAT.answer_with(&["Still here."]));
     let patchbay = home_of("8737703", &server);
     let notice = "default_model 'llama-4' now belongs to provider 'meta', no longer to 'ollama'. Agents of earlier sessions keep \
                   'ollama'. To keep it for new agents as well: default_model = \"ollama:llama-4\" in config.toml.";
-    // A new session is the first to be opened: only later ones are its agents.
+    // A new session is opened before the old ones, and prints the notice.
     let first = patchbay.run(&["exec", "/skills"]);
     assert!(first.err.contains(notice), "{}", first.err);
     let again = patchbay.run(&["exec", "/skills"]);
     assert!(!again.err.contains("default_model"), "{}", again.err);
 
-    // An agent without a choice, and one with a model override by name.
+    // One agent without a model choice, and one with a model override by name.
     for said in ["Hello", "call set_agent_model"] {
         let session = session_with(&patchbay, said);
         let answers = patchbay.answers_in(&["--session", &session], &["And now?", "/agents"]);
@@ -108,7 +109,7 @@ fn agents_of_an_old_home_keep_their_provider_when_their_session_is_the_first() {
 fn everything_of_an_old_home_is_there() {
     let server = Server::always(CHAT.answer_with(&["Still here."]));
     let patchbay = home_of("8737703", &server);
-    // The tree: a root that captures, two children that live, one that is dead, and mail.
+    // The tree has a root that captures, two living children, a dead one, and mail.
     let tree = session_with(&patchbay, "captured");
     let answers = patchbay.answers_in(&["--session", &tree], &["/agents", "/cancel", "/note list", "/mail-check"]);
     let shown = messages(&answers);
@@ -122,7 +123,7 @@ fn everything_of_an_old_home_is_there() {
     let forks: u32 = patchbay.query_one(query, []);
     assert_eq!(forks, 3);
 
-    // The lines that waited still wait behind the turn that was interrupted.
+    // The waiting lines still wait after the interrupted turn.
     let waiting = session_with(&patchbay, "hang on");
     let ran = patchbay.run(&["exec", "--session", &waiting, "Go on."]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
@@ -145,14 +146,14 @@ fn everything_of_an_old_home_is_there() {
     assert!(patchbay.run(&["trust", "list"]).out.contains("/tmp/patchbay-8737703"));
 }
 
-/// Kills the first start of this build in a home of an older one, a little later each time, then looks whether all is there.
+/// Kills the first start of this build in an older build's home, a little later each time, and then checks that nothing is missing.
 #[test]
 fn upgrade_that_is_killed_loses_nothing() {
     let server = Server::always(CHAT.answer_with(&["Still here."]));
     let sessions = "SELECT group_concat(id) FROM (SELECT id FROM sessions ORDER BY id)";
     let messages = "SELECT count(*) FROM messages";
     let (mut killed, mut upgraded) = (0, 0);
-    // A busy machine needs longer for the upgrade.
+    // On a busy machine the upgrade takes longer.
     for delay in (0..20).chain((30..300).step_by(30)) {
         if delay >= 20 && upgraded > 0 {
             break;
@@ -180,7 +181,7 @@ fn upgrade_that_is_killed_loses_nothing() {
     assert!(killed > 0 && upgraded > 0, "{killed} killed, {upgraded} of them upgraded");
 }
 
-/// An upgrade installs another file at the path of the program. The running one goes on, and compiles with its own code.
+/// An upgrade installs another file at the program's path. The running program continues, and compiles with its own code.
 #[test]
 #[cfg(target_os = "linux")]
 fn running_program_survives_its_replacement() {

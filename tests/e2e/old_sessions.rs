@@ -1,4 +1,4 @@
-//! Sessions that the first builds stored are opened by this build.
+//! Sessions stored by the first builds, opened by this build.
 
 use std::{collections::BTreeMap, io::Read as _, path::Path};
 
@@ -6,7 +6,7 @@ use patchbay_tests::{answers::json_lines, binary::Patchbay};
 use serde_json::{Value, json};
 
 /// Creates a home with a database of the first builds: eleven sessions of two workspaces, six snapshots of format 1, skills whose
-/// files are deleted, and a grant for a component alone.
+/// files were deleted, and a grant for a component alone.
 fn old_home() -> Patchbay {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("e2e/fixtures/first_format.db.gz");
     let mut database = Vec::new();
@@ -80,7 +80,7 @@ fn first_reload_of_an_old_session_reports_only_changes() {
             changed.push(name);
         }
     }
-    // Of these, the text was changed.
+    // The instructions of these two have changed.
     changed.extend(["beta", "plan_compiler"]);
     changed.sort_unstable();
     let diff = answers[0].data();
@@ -110,7 +110,7 @@ fn old_grant_is_stale_and_list_names_the_command() {
     let patchbay = old_home();
     let listed = patchbay.run(&["grant", "list"]).out;
     assert!(listed.contains("keep user skill: kv (stale)\n"), "{listed}");
-    // A grant needs the files of the skill.
+    // A grant needs the skill's files.
     assert_eq!(patchbay.run(&["grant", "list", "--stale"]).out, "");
     let guest = patchbay_tests::guest::Guest::default();
     let skill_md = "---\ninvocation_mode: tool_dispatch\ncommand_tool: run\ncapabilities: [kv]\n---\n";

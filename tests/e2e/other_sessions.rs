@@ -1,4 +1,4 @@
-//! Which session the terminal and `exec` begin in, with which line and model, and how the user goes on in another one.
+//! Which session the terminal and `exec` start with, with which line and model, and how the user continues in another session.
 
 use std::process::Stdio;
 
@@ -16,7 +16,7 @@ fn first_line_runs_in_the_terminal() {
         let terminal = Terminal::open(&patchbay, &[line]);
         terminal.wait_for_text(answer);
         terminal.wait_until_idle();
-        // The terminal goes on.
+        // The terminal keeps running.
         terminal.press("/calc 1+1\r");
         terminal.wait_for_text("2");
         terminal.press(CTRL_D);
@@ -26,7 +26,7 @@ fn first_line_runs_in_the_terminal() {
     terminal.wait_for_text("You said: hello there");
     terminal.press("/quit\r");
     assert_eq!(terminal.wait_for_exit(), 0);
-    // Without a terminal, it is the only line, as with exec.
+    // Without a terminal, it is the only line, as with `exec`.
     let ran = patchbay.run(&["hello there"]);
     assert_eq!((ran.code, &*ran.out), (Some(0), "You said: hello there\n"), "{ran:?}");
     let mut child = patchbay.command(&["hello there"]).stdin(Stdio::piped()).spawn().unwrap();
@@ -57,7 +57,7 @@ fn model_option_sets_the_model() {
     let ran = patchbay.run(&["exec", "--model", "demo-big/high", "/agents"]);
     assert_eq!((ran.code, ran.errors()), (Some(0), ""), "{ran:?}");
     assert!(ran.out.contains("demo/demo-big/high"), "{}", ran.out);
-    // It is stored with the session, and a later option replaces it.
+    // The option is stored with the session, and replaced by a later one.
     let session = patchbay.last_session();
     let small = ["exec", "--session", &session, "--model", "demo-small", "/agents"];
     assert!(patchbay.run(&small).out.contains("demo/demo-small/default"));
@@ -108,7 +108,7 @@ fn terminal_goes_on_in_another_session() {
     let line = |words: &str| lines.iter().find(|line| line.ends_with(words)).unwrap_or_else(|| panic!("{lines:?}"));
     assert!(line("  the second message").starts_with("* "), "{lines:?}");
     assert!(line("  Old one").starts_with(&format!("  {}", &old[..8])), "{lines:?}");
-    // The new session knows nothing of the one before, which is kept.
+    // The new session knows nothing about the previous one, which is kept.
     terminal.press("/new\r");
     terminal.wait_until("a second greeting", || greetings(&terminal).len() == 2);
     terminal.press("show context\r");
@@ -122,7 +122,7 @@ fn terminal_goes_on_in_another_session() {
     assert!(greetings(&terminal)[2].contains(&old[..8]), "{:?}", greetings(&terminal));
     terminal.press("/history\r");
     terminal.wait_for_text("You said: an old message");
-    // A session that cannot be opened leaves the user in the present one.
+    // If a session cannot be opened, the user stays in the current one.
     terminal.press("/resume nothing\r");
     terminal.wait_for_prefix("Error: session 'nothing' not found.");
     terminal.wait_until("a fourth greeting", || greetings(&terminal).len() == 4);
@@ -135,7 +135,7 @@ fn terminal_goes_on_in_another_session() {
     assert_eq!(other.errors(), "Error: unknown command '/new'.\n");
 }
 
-/// The first lines of the greetings so far.
+/// Returns the first line of each greeting so far.
 fn greetings(terminal: &Terminal) -> Vec<String> {
     terminal
         .all_rows()
@@ -144,7 +144,7 @@ fn greetings(terminal: &Terminal) -> Vec<String> {
         .collect()
 }
 
-/// The front leaves a session that another process can then open at once.
+/// Once the front has left the session, another process can open it immediately.
 #[test]
 fn session_that_was_left_is_free() {
     let patchbay = Patchbay::quick();

@@ -1,4 +1,4 @@
-//! Packages by https and from registries: digests, signatures by `ssh-keygen`, the operator's rules.
+//! Packages from HTTPS addresses and registries: digests, signatures by `ssh-keygen`, the operator's rules.
 
 use std::{
     collections::BTreeMap,
@@ -18,7 +18,7 @@ use serde_json::json;
 
 use crate::plugin_add::{lock, packages, plugin};
 
-/// A server with files that a test replaces.
+/// A server whose files a test can replace.
 struct Files {
     server: Server,
     files: Arc<Mutex<BTreeMap<String, Vec<u8>>>>,
@@ -42,7 +42,7 @@ impl Files {
         format!("http://{}{path}", self.server.host())
     }
 
-    /// Serves `/greet.wasm` with this signature, or without one.
+    /// Serves `/greet.wasm`, with this signature or without one.
     fn greet(&self, component: &[u8], signature: Option<Vec<u8>>) {
         let mut files = self.files.lock().unwrap();
         files.insert("/greet.wasm".to_owned(), component.to_vec());
@@ -145,7 +145,7 @@ fn first_signer_is_pinned_and_others_are_refused() {
         refused(&patchbay, &update, code);
         assert_eq!(patchbay.line("/greet {}"), "1.0.0", "{code}");
     }
-    // The new key is accepted by its fingerprint, and then only the question is left.
+    // The new key is accepted by its fingerprint, and only the question remains.
     files.greet(&new, Some(theirs.sign(NAMESPACE, &new)));
     let accept = ["update", "greet", "--accept-signer", &theirs.fingerprint()];
     refused(&patchbay, &accept, "not_confirmed");
@@ -157,7 +157,7 @@ fn first_signer_is_pinned_and_others_are_refused() {
     let updated = plugin(&patchbay, &update);
     assert_eq!(updated.code, Some(0), "{updated:?}");
     assert_eq!(patchbay.line("/greet {}"), "1.1.0");
-    // The lock of another machine that pins another key does not replace this one.
+    // A lock file from another machine that pins another key does not replace this key.
     let (other, newest) = (Patchbay::new(), component("1.2.0"));
     files.greet(&newest, Some(theirs.sign(NAMESPACE, &newest)));
     assert_eq!(plugin(&other, &["add", &url, "--yes"]).code, Some(0));
@@ -192,7 +192,7 @@ fn folder_is_signed_by_its_sums() {
     refused(&patchbay, &["update", "greet", "--yes", "--to", "1.1.0"], "signature_invalid");
 }
 
-/// The signature of an archive proves nothing about a copy of its files, so the archive is kept.
+/// An archive's signature does not cover copies of its files, so the archive itself is kept.
 #[test]
 fn package_of_a_signed_archive_is_verified_exported_and_synced() {
     let (one, two, files) = (Patchbay::new(), Patchbay::new(), Files::new());
@@ -217,7 +217,7 @@ fn package_of_a_signed_archive_is_verified_exported_and_synced() {
     assert!(verified.code == Some(0) && verified.out.contains("signed by SHA256:"), "{verified:?}");
     let exported = one.folder().join("exported");
     assert_eq!(plugin(&one, &["export", exported.to_str().unwrap()]).code, Some(0));
-    // A closed network.
+    // Every file is gone, as without a network.
     files.files.lock().unwrap().clear();
     let list = exported.join("packages.lock");
     let sync = ["sync", list.to_str().unwrap(), "--from", exported.to_str().unwrap(), "--yes"];
@@ -227,7 +227,7 @@ fn package_of_a_signed_archive_is_verified_exported_and_synced() {
     let locks = [lock(&one), lock(&two)].map(|lock| fs::read_to_string(lock).unwrap());
     assert_eq!(locks[0], locks[1]);
 
-    // A lost signature is not exported, and repaired from the export.
+    // A lost signature is not exported, and is restored from the export.
     let kept = fs::read_dir(two.home().join("data/packages/greet")).unwrap().map(|entry| entry.unwrap().path());
     let kept = kept.into_iter().find(|path| path.extension().is_some_and(|end| end == "sig")).unwrap();
     fs::remove_file(&kept).unwrap();
@@ -237,7 +237,7 @@ fn package_of_a_signed_archive_is_verified_exported_and_synced() {
     assert_eq!(plugin(&two, &sync).code, Some(0));
     assert_eq!(plugin(&two, &["verify"]).code, Some(0));
 
-    // A changed archive, or one of another key, is no proof.
+    // Neither a changed archive nor an archive signed with another key is accepted.
     let kept = |patchbay: &Patchbay| {
         let entries = fs::read_dir(patchbay.home().join("data/packages/greet")).unwrap();
         entries.map(|entry| entry.unwrap().path()).find(|path| path.to_string_lossy().ends_with(".tar.gz")).unwrap()

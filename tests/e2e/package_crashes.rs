@@ -1,4 +1,4 @@
-//! `kill -9` in `plugin add` and `plugin update`: the old version or the new one works, and nothing between them.
+//! `kill -9` in `plugin add` and `plugin update`: either the old version or the new one works, and nothing in between remains.
 
 use std::{
     fs, thread,
@@ -39,7 +39,7 @@ fn killed_commands_leave_one_version_whole() {
     assert_eq!(patchbay.run(&["grant", "add", "--package", "greet", "greet", "kv", "clock"]).code, Some(0));
     let (mut version, mut killed_before, mut killed_after) = (1, 0, 0);
     for crash in 0..crashes() {
-        // Over the whole time that the command takes, and a bit more.
+        // Kills are spread over the whole time that the command takes, and a bit more.
         let delay = span.mul_f64(f64::from(crash % 20) / 16.0);
         if crash % 4 == 3 {
             // The package was removed, and is added again.
@@ -61,7 +61,7 @@ fn killed_commands_leave_one_version_whole() {
             let answer: u32 = patchbay.line("/hi").parse().unwrap();
             assert!(answer == version || answer == new, "{crash}: {answer}");
             *(if answer == new { &mut killed_after } else { &mut killed_before }) += 1;
-            // The next command completes or forgets what was interrupted, grants and left-over copies included.
+            // The next command completes or discards the interrupted work, including grants and leftover copies.
             assert_eq!(plugin(&patchbay, &["update", "--check"]).code, Some(0));
             version = answer;
             patchbay.write("workspace/greet.wasm", greeter(version));

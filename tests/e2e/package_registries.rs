@@ -1,4 +1,4 @@
-//! Packages from registries: versions of tags, credentials, and the page for publishers.
+//! Packages from registries: versions in tags, credentials, and the page for publishers.
 
 use std::{
     collections::BTreeMap,
@@ -21,13 +21,13 @@ const LOGIN: &str = "YWRhOnBhc3N3b3Jk";
 
 #[derive(Default)]
 struct Shelf {
-    /// What is served, by path and query.
+    /// The served contents, by path and query.
     files: BTreeMap<String, Vec<u8>>,
     /// Whether requests need [`LOGIN`].
     is_private: bool,
 }
 
-/// A registry with the repository `acme/greet`. Blobs that are pushed are damaged, because a request is read as text.
+/// A registry with the repository `acme/greet`. Pushed blobs are damaged, because the server reads a request as text.
 struct Registry {
     server: Server,
     shelf: Arc<Mutex<Shelf>>,
@@ -44,7 +44,7 @@ impl Registry {
         format!("oci://{}/acme/greet:{version}", self.server.host())
     }
 
-    /// Puts a version there, in the place of one that is there.
+    /// Publishes a version, and replaces it if it exists.
     fn publish(&self, version: &str, component: &[u8], signature: Option<Vec<u8>>) {
         let package = PushedComponent {
             title: "greet.wasm".to_owned(),
@@ -93,7 +93,7 @@ fn answer(shelf: &mut Shelf, request: &str) -> Vec<u8> {
     [head.into_bytes(), body].concat()
 }
 
-/// Returns a component whose tool answers with a text.
+/// Returns a component whose tool returns this text.
 fn greeter(answer: &str, version: Option<&str>) -> Vec<u8> {
     let version = version.map(|version| format!("version: {version}\n")).unwrap_or_default();
     let skill_md =
@@ -114,7 +114,7 @@ fn package_without_a_version_has_the_one_of_its_tag() {
     let updated = update("1.1.0");
     assert!(updated.code == Some(0) && updated.out.starts_with("greet: 1.0.0 to 1.1.0\n"), "{updated:?}");
     assert_eq!(patchbay.line("/greet {}"), "two");
-    // A tag that moves is no update.
+    // Moving a tag is not an update.
     registry.publish("1.1.0", &greeter("three", None), None);
     refused(&patchbay, &["update", "greet", "--yes", "--to", "1.1.0"], "version_changed");
     let lower = update("1.0.0");
@@ -153,7 +153,7 @@ fn private_registry_is_synced_with_its_credential() {
     assert!(!locks[0].contains("password"));
 }
 
-/// Runs each line of the page as it is written, against a registry of this machine.
+/// Runs each line of the page exactly as written, against a registry on this machine.
 #[test]
 fn lines_of_the_publishers_page_run() {
     let (mut patchbay, registry) = (Patchbay::new(), Registry::new());
@@ -177,7 +177,7 @@ fn lines_of_the_publishers_page_run() {
     };
     let mut fingerprint = String::new();
     for line in blocks.iter().filter(|(of, _)| of == "sh").flat_map(|(_, text)| text.lines()) {
-        // It asks for a passphrase.
+        // Without these options the command asks for a passphrase.
         let quiet = if line.starts_with("ssh-keygen -t") { " -q -N ''" } else { "" };
         let out = run(&format!("{}{quiet}", local(line)));
         if line.starts_with("ssh-keygen -l") {
@@ -186,7 +186,7 @@ fn lines_of_the_publishers_page_run() {
     }
     let pushed = registry.shelf.lock().unwrap().files.contains_key("/v2/acme/greet/manifests/1.2.0");
     assert!(pushed && fingerprint.starts_with("SHA256:"), "{pushed} {fingerprint}");
-    // Both signatures are valid, and the rules of the page hold.
+    // Both signatures are valid, and the page's rules apply.
     for add in ["./greet.wasm --name file --rename greet=one", "./greet --name folder --rename greet=two"] {
         let added = run(&format!("patchbay plugin add {add} --yes"));
         assert!(added.contains(&format!("signer: {fingerprint};")), "{added}");

@@ -1,4 +1,5 @@
-//! MCP servers of packages: off until a person allows them by name, checked before each start, and off again once their entry changes.
+//! MCP servers of packages. They are off until the user allows them by name, are checked before each start, and are off again once
+//! their entry changes.
 
 use std::{
     fs,
@@ -22,7 +23,7 @@ use crate::{
     plugin_add::plugin,
 };
 
-/// A call of a tool that the server marks as read-only.
+/// Calls a tool that the server marks as read-only.
 const ECHO: &str = r#"call mcp__run__echo {"text": "hi"}"#;
 const WRITE: &str = r#"call mcp__run__write_it {"text": "hi"}"#;
 const ENVIRONMENT: &str = "call mcp__run__environment {}";
@@ -37,12 +38,12 @@ impl Package {
         Self { patchbay: Patchbay::quick() }
     }
 
-    /// The file to which programs of the package write that they ran.
+    /// The file in which programs of the package record that they ran.
     fn canary(&self, name: &str) -> PathBuf {
         self.patchbay.folder().join(format!("canary-{name}"))
     }
 
-    /// Writes a version with these entries of `mcp.json`. Its programs leave canaries.
+    /// Writes a version with these entries in `mcp.json`. Its programs write canaries.
     fn write(&self, version: &str, servers: &Value) {
         let noting = |name: &str, then: &str| format!("#!/bin/sh\necho ran >> {}\n{then}", self.canary(name).display());
         let run = noting("server", &format!("exec python3 {} \"$@\"\n", program().display()));
@@ -78,13 +79,13 @@ impl Package {
         succeed(&self.patchbay, &[&["allow", "tools", "run", "--yes"], options].concat())
     }
 
-    /// Runs one line and returns the answer, with the notices before it.
+    /// Runs one line and returns its result and the notices before it.
     fn line(&self, line: &str) -> (String, Vec<String>) {
         let answer = self.patchbay.answers(&[line]).remove(0);
         (answer.message().to_owned(), notices(&answer).map(str::to_owned).collect())
     }
 
-    /// Asserts that the server does not run, and returns the notices that say why.
+    /// Asserts that the server is not running, and returns the notices with the reasons.
     fn is_off(&self) -> Vec<String> {
         let before = fs::read(self.canary("server")).ok();
         let (said, notices) = self.line(ECHO);
@@ -105,7 +106,7 @@ impl Package {
         ran.err
     }
 
-    /// Updates the package in a terminal, where a person says yes.
+    /// Updates the package in a terminal, where the user confirms.
     fn update(&self) {
         let terminal = Terminal::open(&self.patchbay, &["plugin", "update", "tools"]);
         terminal.wait_for_containing("[y/N]");
@@ -114,7 +115,7 @@ impl Package {
     }
 }
 
-/// A client of ACP that answers each question with 'always'.
+/// An ACP client that answers each question with 'always'.
 struct Asker<'a> {
     patchbay: &'a Patchbay,
     peer: Peer,
@@ -126,7 +127,7 @@ impl<'a> Asker<'a> {
         Self { patchbay: &package.patchbay, peer: Peer::initialized(&package.patchbay), id: 0 }
     }
 
-    /// Calls a tool that writes in a new session, and returns how many questions were asked.
+    /// Calls a tool that writes in a new session, and returns the number of questions.
     fn questions(&mut self) -> usize {
         let Self { patchbay, peer, id } = self;
         *id += 2;
@@ -149,7 +150,7 @@ impl<'a> Asker<'a> {
     }
 }
 
-/// An entry that starts the package's own program, which behaves like `mode`.
+/// An entry that starts the package's own program, which behaves as `mode` says.
 fn entry(mode: &str) -> Value {
     json!({"type": "stdio", "command": "./bin/run", "args": [mode], "env": {"DATA": "${PLUGIN_DATA}/x"}})
 }
@@ -228,7 +229,7 @@ fn environment_of_a_server_is_closed() {
     assert_eq!(mode(&data), 0o700);
     assert_in_no_file(&home, &["sesame-0123456789".to_owned(), "sentinel-0123456789".to_owned()]);
 
-    // Its data is kept over updates, and until it is deleted by name.
+    // Its data survives updates, until the user deletes it by name.
     fs::write(data.join("kept"), "x").unwrap();
     package.write("1.1.0", &json!({"run": entry("plain")}));
     succeed(&package.patchbay, &["update", "--yes", "--to", "1.1.0"]);
@@ -265,11 +266,11 @@ fn changed_package_is_not_started() {
         overwrite(&installed.join(path), original);
         package.runs();
     }
-    // A file more could be loaded in place of another one.
+    // An additional file could be loaded instead of another one.
     fs::write(installed.join("more"), "x").unwrap();
     package.is_off();
     fs::remove_file(installed.join("more")).unwrap();
-    // An entry with another digest than in the lock is not used.
+    // An entry whose digest differs from the lock is not used.
     let servers = fs::read(installed.join("mcp.json")).unwrap();
     overwrite(&installed.join("mcp.json"), &String::from_utf8_lossy(&servers).replace("plain", "other").into_bytes());
     let notices = package.is_off().join("\n");
@@ -286,7 +287,7 @@ fn changed_entry_needs_a_new_allowance_and_new_answers() {
     let mut asker = Asker::new(&package);
     let mut questions = || asker.questions();
     assert_eq!([questions(), questions()], [1, 0]);
-    // The same entry in another version: the answer still holds.
+    // A new version with the same entry: the stored answer still applies.
     package.write("1.1.0", &json!({"run": entry("plain")}));
     succeed(&package.patchbay, &["update", "--yes", "--to", "1.1.0"]);
     assert_eq!(questions(), 0);
@@ -313,7 +314,7 @@ fn stored_answers_end_with_the_allowance() {
     succeed(&package.patchbay, &["deny", "tools", "run"]);
     package.allow(&[]);
     assert_eq!([asker.questions(), asker.questions()], [1, 0]);
-    // A package of this name with the same entry, perhaps from a stranger.
+    // A package of the same name and with the same entry, perhaps from a stranger.
     succeed(&package.patchbay, &["remove", "tools"]);
     succeed(&package.patchbay, &["add", "tools", "--yes"]);
     package.allow(&[]);
@@ -323,7 +324,7 @@ fn stored_answers_end_with_the_allowance() {
 #[test]
 fn synced_package_from_elsewhere_has_no_allowances() {
     let (package, other) = (Package::allowed(&["--env", "SERVER_TOKEN"]), Package::new());
-    // Only the place differs: the entry is the same.
+    // Only the source differs; the entry is the same.
     other.write("1.0.2", &json!({"run": entry("plain")}));
     let patchbay = &package.patchbay;
     package.runs();
@@ -338,7 +339,7 @@ fn synced_package_from_elsewhere_has_no_allowances() {
     assert!(synced.contains(&line), "{synced}");
     assert_eq!(package.is_off(), [] as [&str; 0]);
 
-    // The next version from the same place keeps its allowance.
+    // The next version from the same source keeps its allowance.
     package.allow(&[]);
     other.write("1.0.3", &json!({"run": entry("plain")}));
     succeed(&other.patchbay, &["update", "--yes", "--to", "1.0.3"]);
@@ -373,7 +374,7 @@ fn names_and_settings_of_servers_are_checked() {
     succeed(patchbay, &["allow", "again", "run", "--as", "second", "--yes"]);
     let (said, _) = package.line(r#"call mcp__second__echo {"text": "hi"}"#);
     assert!(said.contains("echo: hi"), "{said}");
-    // The name of a package that is gone is free again.
+    // Once a package is removed, its name is free again.
     succeed(patchbay, &["remove", "tools"]);
     succeed(patchbay, &["allow", "again", "run", "--as", "run", "--yes"]);
     package.runs();
@@ -392,7 +393,7 @@ fn names_and_settings_of_servers_are_checked() {
     for variable in ["PLUGIN_ROOT", "TOKEN=x"] {
         assert_eq!(plugin(patchbay, &["allow", "again", "run", "--env", variable]).code, Some(2), "{variable}");
     }
-    // A table that comes later has the name.
+    // A table that is added later gets the name.
     patchbay.write("home/config/config.toml", "[mcp.run]\ncommand = [\"no-such-program\"]\n");
     let notices = package.is_off().join("\n");
     assert!(

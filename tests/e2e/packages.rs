@@ -1,4 +1,4 @@
-//! Packages after they were added: changed files, updates, equal machines, hostile sources.
+//! Packages after they were added: changed files, updates, a second machine with the same packages, hostile sources.
 
 use std::{
     fs::{self, File},
@@ -19,7 +19,7 @@ use patchbay_tests::{
 
 use crate::plugin_add::{lock, packages, plugin};
 
-/// Returns a component that answers with a text, and asks for capabilities.
+/// Returns a component whose tool returns this text, and which requests these capabilities.
 fn greeter(version: &str, answer: &str, capabilities: &str) -> Vec<u8> {
     let skill_md = format!(
         "---\nversion: {version}\ninvocation_mode: tool_dispatch\ncommand: hi\ncommand_tool: run\ncapabilities: [{capabilities}]\n---\n"
@@ -42,7 +42,7 @@ fn refused(patchbay: &Patchbay, arguments: &[&str], exit: i32, code: &str) -> Ra
     ran
 }
 
-/// Writes an Agent Plugin with these files besides its manifest.
+/// Writes an Agent Plugin with these files and a manifest.
 pub fn agent_plugin(patchbay: &Patchbay, folder: &str, version: &str, files: &[(&str, &[u8])]) {
     let manifest = format!(
         r#"{{"$schema": "https://agent-plugins.org/schemas/1.0.0/plugin.schema.json", "name": "tools", "version": "{version}"}}"#
@@ -61,7 +61,7 @@ pub fn copy(patchbay: &Patchbay, package: &str) -> PathBuf {
     folders[0].clone()
 }
 
-/// Writes into a read-only file of a copy.
+/// Writes into a read-only file of an installed copy.
 pub fn overwrite(path: &Path, contents: &[u8]) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o644)).unwrap();
     fs::write(path, contents).unwrap();
@@ -101,7 +101,7 @@ fn changed_byte_anywhere_leaves_the_package_out() {
         assert_eq!((verified.code, verified.out), (Some(1), words));
         overwrite(&folder.join(path), original);
     }
-    // A file more, the list, and the lock.
+    // An additional file, the list of files, and the lock.
     fs::write(folder.join("more"), "x").unwrap();
     assert!(plugin(&patchbay, &["verify"]).out.contains("files differ: more (new)"));
     fs::remove_file(folder.join("more")).unwrap();
@@ -145,7 +145,7 @@ fn update_shows_what_changes_and_moves_grants_for_what_both_ask_for() {
     );
 
     patchbay.write("workspace/greet.wasm", greeter("1.1.0", "two", "kv, {name: http, scope: '*.example.org'}"));
-    // An open session keeps its version.
+    // An open session keeps the earlier version.
     patchbay.line("/hi");
     let session = patchbay.last_session();
     let check = succeed(&patchbay, &["update", "--check"]);
@@ -179,7 +179,7 @@ fn update_shows_what_changes_and_moves_grants_for_what_both_ask_for() {
     assert!(patchbay.line("/help greet").contains("kv (granted)"));
     succeed(&patchbay, &["verify"]);
 
-    // One that asks for more is not taken with --yes; a lower one only by its number.
+    // `--yes` does not install a version that requests more. A lower version is only installed if it is named.
     patchbay.write("workspace/greet.wasm", greeter("1.2.0", "three", "kv, {name: http, scope: '*'}, tools"));
     let more = refused(&patchbay, &["update", "--yes", "--to", "1.2.0"], 2, "package_asks_more");
     assert!(more.err.contains("now asks for http:*; skill greet now asks for tools"), "{more:?}");
@@ -192,7 +192,7 @@ fn update_shows_what_changes_and_moves_grants_for_what_both_ask_for() {
     let actions: Vec<_> = changes.iter().map(|change| change["action"].as_str().unwrap()).collect();
     assert_eq!(actions, ["add", "update", "update"]);
     assert!(changes.iter().all(|change| !change["who"].as_str().unwrap().is_empty()));
-    // A source that is gone changes nothing.
+    // A missing source changes nothing.
     fs::remove_file(patchbay.workspace().join("greet.wasm")).unwrap();
     refused(&patchbay, &["update", "greet"], 1, "invalid_args");
     refused(&patchbay, &["update", "unknown"], 1, "package_not_found");
@@ -219,7 +219,7 @@ fn update_without_anything_usable_is_refused() {
     let ran = refused(&patchbay, &update, 1, "package_empty");
     assert!(ran.err.contains("cannot update package 'tools': "), "{ran:?}");
 
-    // Of several packages, a failure is not hidden by a later question.
+    // With several packages, a later question does not hide a failure.
     patchbay.write("workspace/gone.wasm", greeter("1.0.0", "one", "kv"));
     succeed(&patchbay, &["add", "gone.wasm", "--yes"]);
     fs::remove_file(patchbay.workspace().join("gone.wasm")).unwrap();
@@ -274,7 +274,7 @@ fn export_and_sync_make_machines_equal() {
     let words = succeed(&one, &["export", exported.to_str().unwrap()]);
     assert!(words.contains("Exported 2 packages. On the other machine: patchbay plugin sync "), "{words}");
     refused(&one, &["export", exported.to_str().unwrap()], 1, "invalid_args");
-    // Without the sources: a closed network.
+    // The sources are gone, as without a network.
     fs::remove_dir_all(one.workspace()).unwrap();
     fs::create_dir(one.workspace()).unwrap();
     two.set("USER", "grace");
@@ -293,14 +293,14 @@ fn export_and_sync_make_machines_equal() {
     assert_eq!(succeed(&two, &["sync", list, "--from", from, "--yes"]), "The packages already match the lock.\n");
     assert!(succeed(&two, &["list", "--changes"]).lines().all(|line| line.contains(" grace sync ")));
 
-    // Packages that the lock does not have stay, unless it is to be exact.
+    // Packages that are missing in the lock stay, unless `--exact` is given.
     agent_plugin(&two, "workspace/own", "1.0.0", &[("skills/own/SKILL.md", HELLO)]);
     succeed(&two, &["add", "own", "--name", "own", "--yes"]);
     assert!(succeed(&two, &["sync", list, "--from", from, "--yes"]).starts_with("The packages already match"));
     assert!(succeed(&two, &["sync", list, "--from", from, "--exact", "--yes"]).contains("Remove package 'own'.\n"));
     assert_eq!(packages(&two), ["greet", "tools"]);
 
-    // A changed export is refused before the first change, and a changed copy is repaired.
+    // A changed export is refused before anything changes, and a changed copy is repaired.
     let skill = copy(&two, "tools").join("skills/hello/SKILL.md");
     overwrite(&skill, b"changed");
     assert!(two.line("/skills").contains("[package_changed]"));
@@ -312,13 +312,13 @@ fn export_and_sync_make_machines_equal() {
     succeed(&two, &["sync", list, "--from", from, "--yes"]);
     assert!(!two.line("/skills").contains("[package_changed]"));
     succeed(&two, &["verify"]);
-    // A lock without a folder in its name is one of the current folder, and a missing one is not an empty one.
+    // A lock without a folder in its path is in the current folder, and a missing lock does not count as empty.
     fs::copy(list, two.workspace().join("other.lock")).unwrap();
     assert!(succeed(&two, &["sync", "other.lock", "--exact", "--yes"]).starts_with("The packages already match"));
     refused(&two, &["sync", "missing.lock", "--exact", "--yes"], 1, "folder_unusable");
 }
 
-/// The lock of another machine is not trusted: everything but the origin comes from the files.
+/// A lock from another machine is not trusted. Everything except the origin is read from the files.
 #[test]
 fn sync_refuses_a_lock_that_describes_other_files() {
     let (one, two) = (Patchbay::new(), Patchbay::new());
@@ -341,7 +341,7 @@ fn sync_refuses_a_lock_that_describes_other_files() {
         assert!(ran.err.contains(&format!("the files of package 'greet'{what}")), "{ran:?}");
     }
     fs::write(&list, &text).unwrap();
-    // The rules hold for each source in the lock before anything is fetched, so the missing server is not noticed.
+    // The rules are applied to each source in the lock before anything is fetched, so the missing server goes unnoticed.
     let far = text.replace("found = \"", "found = \"http://127.0.0.1:9/");
     fs::write(two.workspace().join("far.lock"), far).unwrap();
     two.write("home/config/config.toml", "[plugins]\nsources = [\"https://plugins.example/\"]\n");
@@ -351,7 +351,7 @@ fn sync_refuses_a_lock_that_describes_other_files() {
     let from = format!("  from: {}\n", one.workspace().join("greet.wasm").display());
     assert!(plan.contains(&from), "{plan}");
 
-    // A version that is installed, even with damaged files, is compared with the one that replaces it.
+    // An installed version, even with damaged files, is compared with the version that replaces it.
     two.write("workspace/greet.wasm", greeter("1.1.0", "two", "clock"));
     succeed(&two, &["remove", "greet"]);
     succeed(&two, &["add", "greet.wasm", "--yes"]);
@@ -378,7 +378,8 @@ fn lock_that_could_not_be_read_again_is_not_written() {
     refused(&patchbay, &["add", "greet.wasm", "--yes"], 1, "package_limit");
 }
 
-/// Two names, in sessions and in the package, are one skill. Another skill with the first name has no right to its grants.
+/// Two names, one in sessions and one in the package, are the same skill. Another skill with the first name does not get its
+/// grants.
 #[test]
 fn renamed_skill_is_not_replaced_by_another_one_of_its_name() {
     let patchbay = Patchbay::new();
@@ -419,7 +420,7 @@ fn new_skill_of_an_update_is_renamed_if_it_clashes() {
     let skills = patchbay.line("/skills");
     assert!(["more", "hi", "other"].iter().all(|name| skills.contains(name)), "{skills}");
     assert!(!skills.contains("[name_shadowed]"), "{skills}");
-    // Without names, it would be for all packages.
+    // Without package names, the option would apply to all packages.
     assert_eq!(plugin(&patchbay, &["update", "--rename", "a=b"]).code, Some(2));
     succeed(&patchbay, &["verify"]);
 }
@@ -473,7 +474,7 @@ fn hostile_sources_are_refused() {
         fresh(&[("plugin.json", manifest.as_bytes())]);
         refused(&patchbay, &["add", "tools", "--yes"], 1, code);
     }
-    // A repository's own folder is not part of it, and links inside are copied as files.
+    // A repository's `.git` folder is not copied, and links within the repository are copied as files.
     fresh(&[(".git/config", b"x")]);
     symlink("SKILL.md", at("skills/hello/again.md")).unwrap();
     fs::set_permissions(at("skills/hello/SKILL.md"), fs::Permissions::from_mode(0o4755)).unwrap();
@@ -489,20 +490,20 @@ fn folder_that_changes_while_it_is_copied_is_refused() {
     agent_plugin(&patchbay, "workspace/tools", "1.0.0", &[("skills/hello/SKILL.md", HELLO)]);
     let (file, stop) = (patchbay.workspace().join("tools/data"), AtomicBool::new(false));
     fs::write(&file, "").unwrap();
-    // Reading them takes long enough for many writes.
+    // Reading these files takes long enough for many writes.
     for number in 0..3 {
         patchbay.write(&format!("workspace/tools/more/{number}"), vec![0; 15_000_000]);
     }
     thread::scope(|scope| {
         scope.spawn(|| {
-            // It grows, so that two reads differ. The pause keeps it small.
+            // The file grows, so two reads differ. The pause keeps it small.
             let mut file = File::options().append(true).open(&file).unwrap();
             while !stop.load(Ordering::Relaxed) {
                 file.write_all(b"x").unwrap();
                 thread::sleep(Duration::from_millis(1));
             }
         });
-        // On a busy machine, a copy may be made between two writes. It is whole then.
+        // On a busy machine, a copy may be read between two writes. It is then consistent.
         let refused = (0..20).any(|_| {
             let ran = plugin(&patchbay, &["add", "tools", "--yes"]);
             if ran.code == Some(0) {
@@ -591,7 +592,7 @@ fn sums_are_checked_by_sha256sum() {
     assert!(added.contains(&patchbay_core::Digest::of(list.as_bytes()).to_string()), "{added}");
 }
 
-/// Runs each line of the page for users as it is written. Questions are answered with --yes, since a shell has no terminal here.
+/// Runs each line of the page for users exactly as written. `--yes` answers the questions, because there is no terminal here.
 #[test]
 fn lines_of_the_packages_page_run() {
     let patchbay = Patchbay::new();

@@ -57,7 +57,7 @@ fn claude_md_is_read_where_there_is_no_agents_md() {
     assert_eq!(stored(&patchbay, live.session())["files"][1]["text"], "Of CLAUDE.md.");
     patchbay.write("workspace/AGENTS.md", "Of AGENTS.md.\n");
     assert_eq!(live.answer("/agent default").data()["files"], json!(["SOUL.md", "AGENTS.md of the workspace"]));
-    // An AGENTS.md that cannot be used is named, and nothing takes its place.
+    // An unusable AGENTS.md is named, and nothing replaces it.
     patchbay.write("workspace/AGENTS.md", vec![b'x'; (256 << 10) + 1]);
     let answer = live.answer("/agent default");
     assert_eq!(answer.data()["files"], json!(["SOUL.md"]));
@@ -101,7 +101,7 @@ fn session_keeps_its_persona_unchanged() {
     let session = live.session().to_owned();
     let before = stored(&patchbay, &session);
     assert_eq!((&before["name"], &before["files"]), (&json!("pirate"), &json!([{"name": "SOUL.md", "text": "Arr."}])));
-    // What the agents were told at the start stays with each persona.
+    // The facts that agents get at the start are stored with each persona.
     assert!(before["surroundings"]["facts"].as_str().unwrap().contains("workspace: "), "{before}");
     live.wait_for_exit();
     fs::remove_dir_all(patchbay.home().join("config/agents")).unwrap();

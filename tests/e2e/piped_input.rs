@@ -1,4 +1,4 @@
-//! Text that is piped into `patchbay exec`: how it is attached to the message, and which pipes are left alone.
+//! Text that is piped into `patchbay exec`: how it is attached to the message, and which pipes are not read.
 
 use std::{io::Write as _, process::Stdio};
 
@@ -7,7 +7,7 @@ use patchbay_tests::{
     binary::{Patchbay, Ran, ran},
 };
 
-/// Runs `exec` with `input` on a pipe of its own.
+/// Runs `exec` with `input` on its standard input.
 fn piped(patchbay: &Patchbay, arguments: &[&str], input: &[u8]) -> Ran {
     let mut child = patchbay.command(&[&["exec"], arguments].concat()).stdin(Stdio::piped()).spawn().unwrap();
     // Fails if the process ends before it reads everything.
@@ -26,15 +26,15 @@ fn piped_text_is_attached_to_the_message() {
     let ran = patchbay.shell("bash", "printf 'one changed\\n' | patchbay exec 'show context' 'show context'");
     assert_eq!((ran.code, ran.errors()), (Some(0), NOTE), "{ran:?}");
     let context = ran.out.strip_prefix(ATTACHED).unwrap_or_else(|| panic!("{ran:?}"));
-    // It is sent behind its name, before the line, and once.
+    // It is sent once, before the line, with its name as a heading.
     let size = "standard input:\n\none changed\n".len();
     assert!(context.contains(&format!("text({size}), text(12)")), "{context}");
     assert_eq!(ran.out.matches("Attached").count(), 1, "{ran:?}");
-    // A blank line is none, and a command before the message has no use for it.
+    // A blank line is not a message, and a command before the message does not use the text.
     assert!(piped(&patchbay, &["", "look"], b"one changed\n").out.starts_with(ATTACHED));
     let ran = piped(&patchbay, &["/calc 1", "look"], b"one changed\n");
     assert_eq!((&*ran.out, ran.errors()), ("1\nYou said: look\n", ""));
-    // An agent that captures takes no files.
+    // An agent that is capturing does not accept files.
     let capturing = Patchbay::quick();
     assert_eq!(capturing.run(&["exec", "/capture"]).code, Some(0));
     let session = capturing.last_session();
@@ -78,7 +78,7 @@ fn dash_attaches_standard_input_of_any_kind() {
     for command in [
         "patchbay exec --attach - look < input.txt",
         "printf 'one changed\\n' | patchbay exec --attach - look",
-        // The loop's own line is gone: it was asked for.
+        // `exec` consumes the rest of the loop's input, because `--attach -` requested it.
         "printf 'go\\none changed\\n' | while read -r line; do patchbay exec --attach - look; done",
         "printf 'one changed\\n' | (sleep 2; patchbay exec --attach - look)",
     ] {
@@ -113,7 +113,7 @@ fn loops_keep_their_lines() {
             assert_eq!(ran.out, "You said: one\nYou said: two\nYou said: three\n", "{shell}: {command}: {ran:?}");
         }
     }
-    // Input that is left for the loop is named, and only if anything is left.
+    // Input that is left for the loop is mentioned, but only if there is any.
     let errors = std::fs::read_to_string(patchbay.workspace().with_file_name("elsewhere/errors.txt")).unwrap();
     let note = "Note: standard input was not attached, because the calling process may read it as well. To attach it: --attach -; \
                 to omit this note: --no-stdin";
@@ -134,7 +134,7 @@ fn shell_keeps_the_script_that_it_reads_from_a_pipe() {
 fn pipe_that_stays_open_and_silent_does_not_block() {
     let patchbay = Patchbay::quick();
     let mut child = patchbay.command(&["exec", "look"]).stdin(Stdio::piped()).spawn().unwrap();
-    // Held open, and never written to.
+    // The input stays open, and nothing is written to it.
     let input = child.stdin.take();
     let began = std::time::Instant::now();
     while child.try_wait().unwrap().is_none() {

@@ -1,4 +1,4 @@
-//! `patchbay plugin`: `build` makes a component from a folder, `inspect` describes it.
+//! `patchbay plugin`: `build` makes a component from a folder, and `inspect` describes it.
 
 use std::{
     fs,
@@ -23,7 +23,7 @@ fn with_folder() -> (Patchbay, String) {
     (patchbay, folder.to_str().unwrap().to_owned())
 }
 
-/// Returns a core module with the metadata of its world.
+/// Returns a core module with its world's metadata.
 fn module() -> Vec<u8> {
     guest::module_of(&guest::contract(), &Guest::default().wat(), "patchbay:skill/skill-plugin")
 }
@@ -40,7 +40,7 @@ fn core_module_becomes_a_component_with_embedded_skill_md() {
     let size = fs::metadata(format!("{folder}/greeter.wasm")).unwrap().len();
     let words = format!("{folder}/greeter.wasm: {size} bytes\ntool run: Echoes its input\n  {{\"type\":\"object\"}}\n");
     assert_eq!((ran.code, &*ran.out, &*ran.err), (Some(0), &*words, ""));
-    // In place, and as one file.
+    // Both the folder itself and a single file can be installed.
     assert_eq!(patchbay.line("/greet {}"), "{}");
     fs::rename(format!("{folder}/greeter.wasm"), patchbay.home().join("config/skills/moved.wasm")).unwrap();
     fs::remove_dir_all(&folder).unwrap();
@@ -90,7 +90,7 @@ fn kept_functions_are_private_and_checked() {
     });
     assert_eq!(functions.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     let (kept, compiled) = (fs::read(&functions).unwrap(), fs::read(&artefact).unwrap());
-    // With the functions of before, then without, because the file is not what this host wrote.
+    // The first content reuses the compiled functions. The others do not, because this host did not write them.
     for content in [&*kept, &kept[..kept.len() - 1], b"forged"] {
         fs::write(&functions, content).unwrap();
         fs::remove_file(&artefact).unwrap();
@@ -177,7 +177,7 @@ fn build_and_inspect_apply_the_checks_of_loading() {
         let inspected = patchbay.run(&["plugin", "inspect", &folder]);
         assert_eq!((inspected.code, wrong(&inspected)), (Some(1), built), "{skill_md}");
     }
-    // The same for a skill without a component.
+    // The same without a component.
     let (patchbay, folder) = with_folder();
     patchbay.write("home/config/skills/greeter/SKILL.md", "---\ncommand: skills\n---\n");
     let ran = patchbay.run(&["plugin", "build", &folder]);
@@ -252,7 +252,7 @@ fn log_lines_name_their_session_turn_and_call() {
     assert!(!typed.contains("turn{") && called.contains("turn{agent="), "{typed}\n{called}");
 }
 
-/// `inspect` has the same protection as loading.
+/// `inspect` is protected as loading is.
 #[test]
 fn inspect_uses_the_limits_of_loading() {
     let patchbay = Patchbay::blank();
@@ -367,15 +367,15 @@ fn build_output_is_not_used_as_input() {
     assert_eq!(fs::read(&file).unwrap(), built, "it is as it was");
 }
 
-/// Writes a skill folder with a SKILL.md and these Rust sources below the build folder. Names must be unique, because cargo treats
-/// packages of the same name in one target folder as the same.
+/// Writes a skill folder with a SKILL.md and these Rust sources below the build folder. Names must be unique, because cargo does
+/// not distinguish packages of the same name in one target folder.
 fn rust(name: &str, lib: &str, lib_keys: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let plugins = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins");
     fs::create_dir_all(folder.join("src")).unwrap();
     fs::write(folder.join("SKILL.md"), SKILL_MD.replace("greeter", name).replace("tool: run", "tool: greet")).unwrap();
     fs::write(folder.join("src/lib.rs"), lib).unwrap();
-    // The versions and the profile of the bundled skills, whose dependencies are already built.
+    // The lock file and the profile of the bundled skills, whose dependencies are already built.
     fs::copy(plugins.join("Cargo.lock"), folder.join("Cargo.lock")).unwrap();
     let bundled: toml::Table = fs::read_to_string(plugins.join("Cargo.toml")).unwrap().parse().unwrap();
     let profile = toml::Table::from_iter([("profile".to_owned(), bundled["profile"].clone())]);
@@ -429,10 +429,10 @@ fn rust_sources_become_a_working_skill() {
     assert_eq!(first, format!("{}: {} bytes", built.display(), built.metadata().unwrap().len()));
     assert!(tool.starts_with("tool greet: Greets a person by name.\n"), "{tool}");
 
-    // Installed as one file.
+    // Installed as a single file.
     patchbay.write("home/config/skills/greeter.wasm", fs::read(&built).unwrap());
     assert_eq!(patchbay.line("/greet Ada"), "Hello, Ada!");
-    // Installed as the folder with its sources.
+    // Installed as a folder, including its sources.
     #[cfg(unix)]
     {
         let patchbay = Patchbay::new();
@@ -442,7 +442,7 @@ fn rust_sources_become_a_working_skill() {
     }
 }
 
-/// The user sees the position and message of a panic, even of a call by a model; the model does not.
+/// The user sees the position and message of a panic, even if a model made the call. The model does not.
 #[test]
 fn panic_message_of_a_rust_skill_is_shown() {
     let patchbay = Patchbay::quick();
@@ -555,7 +555,7 @@ tool run: Echoes its input
     let expected = expected.replace("imports         \n", "imports         (none)\n");
     assert_eq!((ran.code, &*ran.out, &*ran.err), (Some(0), &*expected, ""));
 
-    // Everywhere else, the digest of the installed skill is the same.
+    // In every other location, the digest of the installed skill is the same.
     let installed = Patchbay::new();
     installed.write("home/config/skills/greeter.wasm", &component);
     let help = installed.answers(&["/help greeter"]).remove(0);
@@ -566,7 +566,7 @@ tool run: Echoes its input
     installed.run(&["grant", "add", "greeter", "kv"]);
     assert_eq!(installed.run(&["grant", "list"]).out, format!("greeter user skill: kv {digest}\n"));
 
-    // A folder without a component is a skill.
+    // A folder without a component is also a skill.
     patchbay.write("home/config/skills/greeter/SKILL.md", "---\nsummary: Greets\n---\n");
     let ran = patchbay.run(&["plugin", "inspect", &folder]);
     assert_eq!(ran.code, Some(0));

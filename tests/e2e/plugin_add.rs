@@ -17,7 +17,7 @@ pub fn plugin(patchbay: &Patchbay, arguments: &[&str]) -> Ran {
     patchbay.run(&[&["plugin"], arguments].concat())
 }
 
-/// Returns the names in the folder of packages, without the lock of the commands.
+/// Returns the names in the packages folder, except the lock of the commands.
 pub fn packages(patchbay: &Patchbay) -> Vec<String> {
     let folder = patchbay.home().join("data/packages");
     let entries = fs::read_dir(folder).into_iter().flatten();
@@ -32,7 +32,7 @@ pub fn lock(patchbay: &Patchbay) -> PathBuf {
     patchbay.home().join("config/packages.lock")
 }
 
-/// Returns what `plugin list --json` prints about the plugin `name` of this kind.
+/// Returns the `plugin list --json` entry of the plugin `name` of this kind.
 fn listed(patchbay: &Patchbay, kind: &str, name: &str) -> Option<Value> {
     let lines = json_lines(&plugin(patchbay, &["list", "--json"]).out);
     lines.into_iter().find(|object| object["kind"] == kind && object["name"] == name)
@@ -42,7 +42,7 @@ fn listed(patchbay: &Patchbay, kind: &str, name: &str) -> Option<Value> {
 fn package_is_added_listed_and_removed() {
     let patchbay = Patchbay::new();
     patchbay.write("workspace/greet.wasm", Guest::default().packaged(SKILL_MD));
-    // Without a terminal and --yes, it shows everything and writes nothing.
+    // Without a terminal and `--yes`, it prints everything and writes nothing.
     let asked = plugin(&patchbay, &["add", "greet.wasm"]);
     assert_eq!(asked.code, Some(2), "{asked:?}");
     assert!(
@@ -51,7 +51,7 @@ fn package_is_added_listed_and_removed() {
         asked.err
     );
     assert_eq!((packages(&patchbay), lock(&patchbay).exists()), (vec![], false));
-    // As JSON, it would be asked about before anything is shown.
+    // With `--json`, the question would come before anything was shown, so the command fails.
     let unseen = plugin(&patchbay, &["add", "greet.wasm", "--json"]);
     assert!(unseen.code == Some(2) && unseen.out.is_empty() && unseen.err.contains("[not_confirmed]"), "{unseen:?}");
     let added = plugin(&patchbay, &["add", "greet.wasm", "--yes"]);
@@ -66,7 +66,7 @@ fn package_is_added_listed_and_removed() {
     }
     assert_eq!((added.code, &*added.err, packages(&patchbay)), (Some(0), "", vec!["greet".to_owned()]));
     assert_eq!(patchbay.line("/greet {\"a\": 1}"), "{\"a\":1}");
-    // One command grants several capabilities, and the printed one is it.
+    // One command grants several capabilities: the one that was printed.
     let granted = patchbay.shell("bash", "patchbay grant add --package greet greet kv 'http:*'");
     assert_eq!(
         granted.out,
@@ -135,10 +135,10 @@ fn name_and_alias_stay_with_the_package_that_was_added_first() {
         "{renamed}"
     );
     assert_eq!((patchbay.line("/hi"), patchbay.line("/skill wave {}")), ("first".to_owned(), "second".to_owned()));
-    // Without the first package, the other has the alias.
+    // Without the first package, the other one gets the alias.
     plugin(&patchbay, &["remove", "greet"]);
     assert_eq!(patchbay.line("/hi"), "second");
-    // The user's own skill wins against every package.
+    // The user's own skill takes precedence over every package.
     patchbay.write("home/config/skills/wave.wasm", greeter("mine", "hi"));
     assert_eq!(patchbay.line("/hi"), "mine");
     plugin(&patchbay, &["remove", "second"]);

@@ -1,4 +1,4 @@
-//! `patchbay plugin call`: one tool of a plugin that is not installed.
+//! `patchbay plugin call`: a single tool of a plugin that is not installed.
 
 use std::{fs, io::Write as _, process::Stdio};
 
@@ -10,7 +10,7 @@ use patchbay_tests::{
 };
 use serde_json::{Value, json};
 
-/// A guest that logs `hello`, and then does what `call` says.
+/// A guest that logs `hello` and then runs `call`.
 fn logging(call: &str) -> Guest {
     let more = "\n(import \"patchbay:host/log@0.1.0\" \"write\" (func $write (param i32 i32 i32)))\n\
                 (data (i32.const 131072) \"hello\")\n";
@@ -27,12 +27,12 @@ fn report(patchbay: &Patchbay, arguments: &[&str]) -> (Option<i32>, Value) {
     (ran.code, json_lines(&ran.out).pop().unwrap_or_else(|| panic!("no report: {ran:?}")))
 }
 
-/// Asserts that nothing was called, and why.
+/// Asserts that nothing was called, with this reason.
 fn assert_usage(ran: &Ran, words: &str) {
     assert!(ran.code == Some(2) && ran.out.is_empty() && ran.err.contains(words), "{words}: {ran:?}");
 }
 
-/// No skill, session or file remains anywhere; only the compiled component does.
+/// No skill, session or file is left behind, except the compiled component.
 #[test]
 fn call_runs_a_component_in_a_home_of_its_own() {
     let mut patchbay = Patchbay::new();
@@ -76,7 +76,7 @@ fn capability_needs_the_option_grant() {
     assert_usage(&call(&patchbay, &["relay.wasm", "run", "--grant", "kv"]), words);
 }
 
-/// The secret is read from the environment alone, and only the credential that is granted.
+/// The secret is only read from the environment, and only if its credential is granted.
 #[test]
 fn credential_comes_from_the_environment() {
     let mut patchbay = Patchbay::new();
@@ -90,7 +90,7 @@ fn credential_comes_from_the_environment() {
     let missing = call(&patchbay, &granted);
     assert_usage(&missing, "credential 'shop' has no secret in the environment: set SHOP_TOKEN.");
     patchbay.set("SHOP_TOKEN", "secret-value");
-    // It gets as far as the network, where the host does not exist.
+    // The call gets as far as the network, where the host does not exist.
     let (code, said) = report(&patchbay, &granted);
     assert!(code == Some(1) && said["denied"] == json!([]), "{said}");
     assert!(!said.to_string().contains("credential"), "{said}");
@@ -168,7 +168,7 @@ fn wrong_usage_says_what_is_there() {
     assert_usage(&call(&patchbay, &["greet.wasm", "run", "{x}"]), "Error: INPUT is not JSON: ");
     assert_usage(&call(&patchbay, &["nope", "run"]), "Error: cannot read nope: ");
     assert_usage(&call(&patchbay, &["greet.wasm", "run", "--grant", "everything"]), "unknown capability 'everything'");
-    // One required string is taken as text, as by a command; standard input holds large inputs.
+    // A single required string is passed as text, as with a command. Standard input is for large inputs.
     assert_eq!(call(&patchbay, &["greet.wasm", "run", "Ada"]).out, "{\"name\":\"Ada\"}\n");
     let mut child =
         patchbay.command(&["plugin", "call", "greet.wasm", "run", "-"]).stdin(Stdio::piped()).spawn().unwrap();

@@ -1,4 +1,4 @@
-//! `patchbay plugin dev`: a save repeats the last call, with recorded answers if the call has effects outside.
+//! `patchbay plugin dev`: saving repeats the last call, with recorded answers for its effects outside of the sandbox.
 
 use std::{
     fs,
@@ -22,7 +22,7 @@ struct Development {
     child: Child,
     typed: Option<ChildStdin>,
     shown: Arc<Mutex<String>>,
-    /// How much of the output was waited for.
+    /// How many bytes of the output the test has consumed.
     seen: usize,
 }
 
@@ -32,7 +32,7 @@ impl Development {
         let mut command = patchbay.command(&[&["plugin", "dev"], arguments].concat());
         command.stdin(Stdio::piped()).stdout(writer.try_clone().unwrap()).stderr(writer);
         let mut child = command.spawn().unwrap();
-        // It has the ends for writing.
+        // This drops the command's copies of the writing ends.
         drop(command);
         let shown: Arc<Mutex<String>> = Arc::default();
         let out = Arc::clone(&shown);
@@ -65,7 +65,7 @@ impl Development {
         }
     }
 
-    /// Ends it by the end of its input.
+    /// Ends the process by closing its input.
     fn end(mut self) -> String {
         drop(self.typed.take());
         assert_eq!(self.child.wait().unwrap().code(), Some(0));
@@ -83,7 +83,7 @@ fn skill_md(capabilities: &str) -> String {
     format!("---\nname: plug\ncapabilities: [{capabilities}]\n---\n")
 }
 
-/// Replaces the component, as a build does.
+/// Replaces the component, as a build would.
 fn save(patchbay: &Patchbay, component: Vec<u8>) {
     patchbay.write("workspace/new", component);
     let folder = patchbay.workspace();
@@ -126,7 +126,7 @@ fn save_repeats_the_last_call_and_shows_what_changed() {
     let all = dev.end();
     assert!(!all.contains("panicked"), "{all}");
     assert_eq!(patchbay.run(&["plugin", "test", "plug"]).code, Some(0));
-    // Nothing is granted afterwards, and no call is in the journal of the home.
+    // Nothing stays granted, and the home's journal has no call.
     assert!(!patchbay.run(&["grant", "list"]).out.contains("plug"));
     assert!(!patchbay.run(&["journal"]).out.contains("plug"));
 }
@@ -154,7 +154,7 @@ fn call_with_a_credential_is_repeated_against_its_recorded_answers() {
     let used = format!("repeated run against its recorded answers (it used: GET {url} with credential shop) in ");
     dev.wait_for(&used);
     dev.wait_for(": nothing changed\n");
-    // Another request has no recorded answer until the call runs live.
+    // A changed request has no recorded answer until the call runs live.
     let other = format!("http://{host}/b");
     save(&patchbay, fetching(&other, shop, "").packaged(&manifest));
     dev.wait_for(&format!("host call 1, http.send, url:\n  - {url}\n  + {other}\n"));
@@ -190,7 +190,7 @@ fn store_and_files_are_copies_unless_the_workspace_is_named() {
         (&fixture(&patchbay, "new.json")["kv"], &fixture(&patchbay, "new.json")["grants"]),
         (&kv, &json!(["kv"]))
     );
-    // The next call finds what this one stored; a repeated call begins again with the same store.
+    // The next call finds the stored entry. A repeated call starts with the store as it was before that call.
     for name in ["second", "again"] {
         dev.type_line(if name == "second" { "run" } else { "" });
         dev.wait_for("{}\nused: ");

@@ -1,4 +1,4 @@
-//! `patchbay plugin test`: a component against fixtures, in the real sandbox, with recorded host calls.
+//! `patchbay plugin test`: a component against fixtures, in the real sandbox with recorded host calls.
 
 use std::fs;
 
@@ -20,7 +20,7 @@ fn report(patchbay: &Patchbay, arguments: &[&str]) -> (Option<i32>, Value) {
     (ran.code, json_lines(&ran.out).pop().unwrap_or_else(|| panic!("no report: {ran:?}")))
 }
 
-/// Writes a fixture of the plugin `workspace`.
+/// Writes a fixture for the plugin in the folder `workspace`.
 fn fixture(patchbay: &Patchbay, name: &str, case: &Value) {
     patchbay.write(&format!("workspace/fixtures/{name}"), case.to_string());
 }
@@ -29,7 +29,7 @@ fn skill_md(capabilities: &str) -> String {
     format!("---\nname: plug\ncapabilities: [{capabilities}]\n---\n")
 }
 
-/// Asserts that nothing was run, and why.
+/// Asserts that nothing was run, with this reason.
 fn assert_unusable(ran: &Ran, words: &str) {
     assert!(ran.code == Some(2) && ran.out.is_empty() && ran.err.contains(words), "{words}: {ran:?}");
 }
@@ -60,7 +60,7 @@ fn cases_pass_or_fail_by_their_results() {
     assert!(!patchbay.run(&["journal"]).out.contains("plug"), "the journal of the home has the call");
 }
 
-/// Services of a case that hold the host would keep its files and threads open until the last case.
+/// If a case's services kept the host alive, its files and threads would stay open until the last case.
 #[test]
 fn cases_leave_nothing_open() {
     let patchbay = Patchbay::new();
@@ -125,7 +125,7 @@ fn requests_are_answered_from_the_fixture() {
     fixture(&patchbay, "a.json", &case);
     patchbay.write("workspace/fixtures/a.txt", "recorded");
     assert_eq!(test(&patchbay, &["plug.wasm"]).out, "passed  fixtures/a.json\n1 passed, 0 failed; 6 rules hold\n");
-    // One byte of the answer changes.
+    // One byte of the recorded answer changes.
     patchbay.write("workspace/fixtures/a.txt", "recordeD");
     assert!(test(&patchbay, &["plug.wasm"]).out.contains("    - text: recorded\n    + text: recordeD\n"));
     let mut other = case.clone();
@@ -135,7 +135,7 @@ fn requests_are_answered_from_the_fixture() {
         {\"headers\":[],\"method\":\"GET\",\"url\":\"https://example.com/a\"}\n";
     let ran = test(&patchbay, &["plug.wasm"]);
     assert!(ran.code == Some(1) && ran.out.contains(missing), "{ran:?}");
-    // A problem with host calls is not updated away.
+    // `--update` does not accept a problem with host calls.
     assert_eq!(test(&patchbay, &["plug.wasm", "--update"]).code, Some(1));
     other["host"] = json!([{"call": "http.send", "with": {"url": "https://example.com/b"}, "gives": {"status": 200}}]);
     fixture(&patchbay, "a.json", &other);
@@ -150,7 +150,7 @@ fn requests_are_answered_from_the_fixture() {
     (other["result"], other["failure"]) = (Value::Null, json!({"kind": "timeout", "message": "too late"}));
     fixture(&patchbay, "a.json", &other);
     assert_eq!(test(&patchbay, &["plug.wasm"]).code, Some(0));
-    // Without the grant, nothing is answered.
+    // Without the grant, no host call is answered.
     (other["grants"], other["host"]) = (json!([]), json!([]));
     fixture(&patchbay, "a.json", &other);
     let denied = "  denied: ";
@@ -245,7 +245,7 @@ fn conformance_needs_no_fixtures() {
     fixture(&patchbay, "a.json", &json!({"fixture": 1, "tool": "run", "result": [{"text": "{}"}]}));
     let ran = test(&patchbay, &["--conformance", "plug.wasm"]);
     assert!(ran.code == Some(0) && ran.err.contains("note: SKILL.md asks for 'kv', which no case uses"), "{ran:?}");
-    // It uses a store that its SKILL.md does not ask for.
+    // It uses a store that its SKILL.md does not request.
     patchbay.write("workspace/plug.wasm", storing().packaged(&skill_md("")));
     let ran = test(&patchbay, &["--conformance", "plug.wasm"]);
     let failed = "FAILED  conformance: SKILL.md asks for everything that is used\n  fixtures/a.json needs 'kv'\n";
@@ -258,7 +258,7 @@ fn conformance_needs_no_fixtures() {
     );
 }
 
-/// Without `--filter`, the rules are checked with the cases.
+/// Without `--filter`, the rules are checked together with the cases.
 #[test]
 fn rules_are_part_of_every_test() {
     let patchbay = Patchbay::new();

@@ -1,4 +1,4 @@
-//! `patchbay policy`: what would decide about a call, without running it.
+//! `patchbay policy`: what would decide a call, without running it.
 
 use patchbay_tests::binary::Patchbay;
 use serde_json::Value;
@@ -17,7 +17,7 @@ fn decision_is_explained_and_is_what_happens() {
     assert!(explain(&["files__write", "--mode", "edits"]).contains("workspace-write: allow. Mode 'edits' writes"));
     assert!(explain(&["files__write", "--mode", "plan"]).contains("workspace-write: deny. Plan mode changes nothing."));
     assert!(explain(&["files__write", "--mode", "fast"]).contains("unknown mode 'fast'"));
-    // The outcome if the user cannot be asked.
+    // The same outcome as if the user could not be asked.
     assert!(patchbay.run(&["exec", r#"call files__write {"path":"a","text":"x"}"#]).err.contains("it is not granted"));
     let here = ["grant", "add", "--root", "bundled", "--in", ".", "files", "workspace-write"];
     assert_eq!(patchbay.run(&here).code, Some(0));
@@ -60,7 +60,7 @@ fn table_of_cases_is_checked() {
     }
 }
 
-/// The file or the host that an input names decides, and the table of an MCP server.
+/// The file or host named in an input decides, and so does the table of an MCP server.
 #[test]
 fn input_decides_where_it_names_what_is_changed() {
     let patchbay = Patchbay::quick();

@@ -1,4 +1,4 @@
-//! The binary works without other files.
+//! The binary works without any other files.
 
 use std::{fs, process::Command};
 

@@ -1,4 +1,4 @@
-//! Programs that run from the terminal: `terminal__run` in its cage, and what the user types behind `!`.
+//! Programs that run from the terminal: `terminal__run` in its cage, and what the user types after `!`.
 
 use std::{
     fs,
@@ -14,7 +14,7 @@ use patchbay_tests::{
 
 use crate::cage::{assert_none_left, processes_in};
 
-/// A terminal with the model of the demo.
+/// Opens a terminal with the demo model.
 fn open(patchbay: &Patchbay) -> Terminal {
     let terminal = Terminal::open(patchbay, &[]);
     terminal.wait_for_prompt();
@@ -25,14 +25,14 @@ fn workspace(patchbay: &Patchbay) -> PathBuf {
     patchbay.workspace().canonicalize().unwrap()
 }
 
-/// Lets the model call `terminal__run` with `input`.
+/// Makes the model call `terminal__run` with `input`.
 fn ask(terminal: &Terminal, input: &str) {
     terminal.press(&paste(&format!("call terminal__run {input}")));
     terminal.press(ENTER);
     terminal.wait_for_prefix("1 once");
 }
 
-/// Answers the open question, after the time in which it ignores keys.
+/// Answers the open question after the interval in which it ignores keys.
 fn answer(terminal: &Terminal, key: &str) {
     for _ in 0..10 {
         thread::sleep(Duration::from_millis(600));
@@ -46,7 +46,7 @@ fn answer(terminal: &Terminal, key: &str) {
     panic!("the question is not answered:\n{}", terminal.lines().join("\n"));
 }
 
-/// Waits until so many processes run in the workspace.
+/// Waits until this many processes are running in the workspace.
 fn wait_for_processes(workspace: &Path, count: usize) {
     for _ in 0..600 {
         if processes_in(workspace).len() >= count {
@@ -58,7 +58,7 @@ fn wait_for_processes(workspace: &Path, count: usize) {
 }
 
 const LASTING: &str = r#"{"command":"sh","args":["-c","setsid sleep 300 & sleep 300"]}"#;
-/// Patchbay, its supervisor, and in the cage a shell and two that sleep.
+/// Patchbay, its supervisor, and inside the cage a shell and two sleeping processes.
 const LASTING_PROCESSES: usize = 5;
 
 #[test]
@@ -77,7 +77,7 @@ fn program_runs_in_the_cage_after_a_yes() {
     terminal.wait_for_containing("The cage may have refused something");
     assert_eq!(fs::read_to_string(workspace(&patchbay).join("y")).unwrap(), "y\n");
     assert!(!workspace(&patchbay).join(".git/hooks/x").exists());
-    // Exactly the same again, in this workspace from now on.
+    // The same program again; from now on it may run in this workspace.
     ask(&terminal, r#"{"command":"true"}"#);
     answer(&terminal, "3");
     terminal.wait_for_containing("Allowed in this workspace from now on");
@@ -86,7 +86,7 @@ fn program_runs_in_the_cage_after_a_yes() {
     terminal.wait_until("it ran without a question", || {
         terminal.all_rows().iter().filter(|row| row.starts_with("✓") && row.contains("run true")).count() == 2
     });
-    // Another one is asked for, and more than usual is asked for each time.
+    // A different program needs another question, and an unusual request needs one each time.
     ask(&terminal, r#"{"command":"true","args":["x"]}"#);
     answer(&terminal, "2");
     terminal.wait_until_idle();
@@ -142,7 +142,7 @@ fn no_process_outlives_a_stop_a_limit_or_the_terminal() {
     terminal.signal("KILL");
     assert_none_left(&workspace);
     drop(terminal);
-    // The window is closed.
+    // Closes the window.
     drop(begin());
     assert_none_left(&workspace);
 }
@@ -157,7 +157,7 @@ fn wait_for_only_patchbay(workspace: &Path) {
     panic!("these are left: {:?}", processes_in(workspace));
 }
 
-/// Returns the processes that Patchbay has started for programs.
+/// Returns the supervisors of programs that Patchbay has started.
 fn supervisors_of(patchbay: u32) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc").unwrap().flatten() {
@@ -180,7 +180,7 @@ fn waiting_process_ends_with_the_terminal() {
     let wait_for_end = |id: &str| {
         let command_line = Path::new("/proc").join(id).join("cmdline");
         for _ in 0..200 {
-            // What is not reaped yet has none.
+            // A process that is not reaped yet has no command line.
             if !fs::read_to_string(&command_line).is_ok_and(|line| line.ends_with("\0cage\0")) {
                 return;
             }
@@ -200,7 +200,7 @@ fn waiting_process_ends_with_the_terminal() {
     terminal.signal("KILL");
     wait_for_end(&second);
     drop(terminal);
-    // The user types a command, and leaves.
+    // The user types a command and then quits.
     let terminal = open(&patchbay);
     terminal.press("!e");
     let waiting = wait_for_one(&terminal);
@@ -255,14 +255,14 @@ fn typed_command_runs_at_once_and_a_pasted_one_is_a_message() {
     terminal.press("what was it?\r");
     terminal.wait_for_prefix("Attached: output of !echo one");
     terminal.wait_until_idle();
-    // Pasted or behind a blank it is text.
+    // If it is pasted or follows a blank, it is text.
     for keys in [paste("!touch pasted"), " !touch behind".to_owned()] {
         terminal.press(&keys);
         terminal.press(ENTER);
         terminal.wait_until_idle();
     }
     assert!(!workspace(&patchbay).join("pasted").exists() && !workspace(&patchbay).join("behind").exists());
-    // Captured lines are text, too.
+    // Captured lines are text as well.
     terminal.press("/capture\r");
     terminal.wait_for_prefix("(capturing)");
     terminal.press("!touch captured\r");
@@ -279,7 +279,7 @@ fn typed_command_runs_at_once_and_a_pasted_one_is_a_message() {
     assert!(!workspace(&patchbay).join("executed").exists());
 }
 
-/// Where rules do not exist yet, they cannot be mounted read-only: what was created is found afterwards.
+/// A file that does not exist yet cannot be mounted read-only. If a program creates one, it is found afterwards.
 #[test]
 fn changed_rule_is_named_and_ends_the_trust() {
     let patchbay = Patchbay::quick();
@@ -294,7 +294,7 @@ fn changed_rule_is_named_and_ends_the_trust() {
     assert!(!listed.out.contains(workspace.to_str().unwrap()), "{listed:?}");
 }
 
-/// The same if the call is stopped, or the session is left, while the program runs.
+/// The same applies if the call is stopped or the session is closed while the program is running.
 #[test]
 fn change_of_a_stopped_program_is_found() {
     let patchbay = Patchbay::quick();
@@ -329,7 +329,7 @@ fn change_of_a_stopped_program_is_found() {
     assert!(!is_trusted());
 }
 
-/// A path is resolved once, and never where programs can put a link. What is refused is not asked about.
+/// A path is resolved only once, and never where programs can create a link. No question is asked about a path that is refused.
 #[test]
 fn paths_of_a_call_lie_where_programs_change_nothing() {
     let patchbay = Patchbay::quick();
@@ -356,7 +356,7 @@ fn paths_of_a_call_lie_where_programs_change_nothing() {
     assert!(Path::new(&format!("{outside}/made")).exists());
 }
 
-/// Projects as users have them: their tests pass in the cage, without the network.
+/// Typical projects of users: their tests pass in the cage, without network access.
 #[test]
 fn tests_of_sample_projects_pass() {
     let patchbay = Patchbay::quick();

@@ -1,4 +1,4 @@
-//! Hostile adapters in the folder of providers: each attack is an error that names the adapter, and sends nothing elsewhere.
+//! Hostile adapters in the providers folder: each attack is an error that names the adapter, and sends nothing anywhere else.
 
 use patchbay_tests::{
     adapter::Adapter,
@@ -26,8 +26,8 @@ fn credential(id: &str) -> Value {
     json!([{ "credential": id, "placement": { "header": { "name": "authorization", "value": "Bearer " } } }])
 }
 
-/// Creates a home with these adapters as providers. Each is allowed to use `server` with its own key.
-/// `more` are limits of exchanges.
+/// Creates a home with these adapters as providers. Each is allowed to use `server` with its own key. `more` contains exchange
+/// limits.
 fn home_with_adapters(server: &Server, more: &str, adapters: Vec<(&str, Adapter)>) -> Patchbay {
     let mut patchbay = Patchbay::new();
     let limits = "step_fuel = 50000000\nactions = 50000\n";
@@ -46,7 +46,7 @@ fn home_with_adapters(server: &Server, more: &str, adapters: Vec<(&str, Adapter)
     patchbay
 }
 
-/// Tries each provider in one session and returns the results; asserts that the demo provider still answers after each.
+/// Tries each provider in one session and returns the results. Asserts that the demo provider still answers after each.
 fn tried(patchbay: &Patchbay, names: &[&str]) -> Vec<Answer> {
     let lines: Vec<_> = names
         .iter()
@@ -130,7 +130,7 @@ fn invalid_or_endless_event_streams_are_stopped() {
         ("looping", looping, "limit_fuel"),
         ("trapping", trapping, "trap"),
     ];
-    // The time of an exchange is short for those only that would never end.
+    // Only the exchanges that would never end have a short time limit.
     let waiting = vec![
         ("sleeper", script(&[json!([wait(4_000_000_000)])]), limit),
         ("forever", script(&[json!([wait(100)])]), limit),
@@ -158,7 +158,7 @@ fn adapter_claiming_the_key_of_another_provider_receives_none() {
     adapter.manifest["default-base-url"] = json!(format!("http://{}", canary.host()));
     adapter.manifest["credentials"] = json!([{ "id": "key", "scheme": "api-key", "env": "ANTHROPIC_API_KEY" }]);
     patchbay.write("home/config/providers/newcomer.wasm", adapter.component());
-    // A loopback origin is never suggested.
+    // A loopback origin is never suggested for an allowance.
     let refused = patchbay.line("/model newcomer:scripted-1");
     assert!(refused.starts_with("Error: provider 'newcomer' cannot be used: it suggests an origin"), "{refused}");
     adapter.manifest["default-base-url"] = json!("https://newcomer.example");
@@ -168,7 +168,7 @@ fn adapter_claiming_the_key_of_another_provider_receives_none() {
     assert!(refused[0].message().contains("ANTHROPIC_API_KEY"), "{}", refused[0].message());
     assert_eq!(refused[1].message(), "Still here.");
 
-    // An adapter with its own variable still needs the consent of the operator.
+    // Even an adapter with its own variable needs the operator's consent.
     adapter.manifest["credentials"][0]["env"] = json!("NEWCOMER_KEY");
     adapter.manifest["name"] = json!("waiting");
     adapter.manifest["model-prefixes"] = json!(["waiting-"]);

@@ -1,4 +1,4 @@
-//! `patchbay provider`: the commands of the operator and their texts.
+//! `patchbay provider`: the operator's commands and their texts.
 
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
@@ -157,7 +157,7 @@ fn only_providers_that_are_gone_are_forgotten() {
         let ran = patchbay.run(&["provider", "forget", name]);
         assert!(ran.code == Some(1) && ran.out.is_empty() && ran.err.contains(why), "{name}: {ran:?}");
     }
-    // Its claims are as they were.
+    // Other claims are unchanged.
     fs::remove_file(patchbay.home().join("config/providers/scripted.wasm")).unwrap();
     assert_eq!(patchbay.run(&["provider", "forget", "scripted"]).code, Some(0));
     assert_eq!(patchbay.run(&["provider", "forget", "scripted"]).code, Some(1));
@@ -190,7 +190,7 @@ fn remove_and_allow_accept_only_files_of_the_folder() {
                  http://localhost:9/v1, and nothing else\n  key       none\n";
     assert_eq!((ran.code, &*ran.out), (Some(0), words));
 
-    // A file with the name of a built-in was never a provider and can be removed.
+    // A file with the name of a built-in provider was never used as one, and can be removed.
     patchbay.write("home/config/providers/demo.wasm", adapter_with_key("1"));
     let ran = patchbay.run(&["provider", "remove", "demo"]);
     assert!(

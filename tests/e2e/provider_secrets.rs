@@ -1,4 +1,4 @@
-//! The key of a provider is in the requests to its own origin and nowhere else, even if the server echoes it.
+//! A provider's key is sent to its own origin and appears nowhere else, even if the server echoes it.
 
 use std::thread;
 
@@ -100,7 +100,7 @@ fn assert_echoed_key_is_hidden(format: &Format) {
     let model = format!("/model {}", format.model);
     // Compiles the adapter for the processes below.
     assert!(patchbay.line(&model).starts_with('✓'));
-    // The host requests the answers 9, 10 and 11 again for a quarter of a minute, because they break off. With four processes, no
+    // The responses 9, 10 and 11 break off, and the host repeats their requests for about 15 seconds. With four processes, no
     // process has two of them.
     let run = |first: usize| {
         let lines: Vec<_> = (first..count).step_by(4).map(|number| format!("echo:{number}")).collect();

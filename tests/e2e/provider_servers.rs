@@ -24,7 +24,8 @@ pub(crate) fn body(request: &str) -> Value {
     serde_json::from_str(request.split_once("\r\n\r\n").unwrap().1).unwrap()
 }
 
-/// Starts a server. `answer` receives the word after the last `case:` in the request, and the number of earlier requests with it.
+/// Starts a server. `answer` receives the word after the last `case:` in the request, and how many earlier requests had the same
+/// word.
 pub(crate) fn by_case(answer: impl Fn(&str, usize) -> Vec<Step> + Send + 'static) -> Server {
     let seen = Mutex::new(BTreeMap::<String, usize>::new());
     Server::scripted(move |request| {
@@ -66,11 +67,11 @@ fn assert_valid_request(format: &Format, request: &str) {
     }
 }
 
-/// A provider caches the beginning of a request: system, tools and the conversation. It must be the same in children and in later
+/// A provider caches the beginning of a request: system, tools and conversation. It must be the same in children, and in later
 /// sessions with the same skills and persona. Only the `cache_control` markers move.
 #[test]
 fn children_and_sessions_begin_with_the_same_request() {
-    /// Returns the body without what belongs to its session: the agent's UUID and the prompt cache key.
+    /// Returns the body without anything specific to its session: the agent's UUID and the prompt cache key.
     fn shared(request: &str) -> String {
         let mut body = request.split_once("\r\n\r\n").unwrap().1.to_owned();
         for (before, length) in [("You are the agent ", 36), ("\"prompt_cache_key\":\"", 32)] {
@@ -118,7 +119,7 @@ fn children_and_sessions_begin_with_the_same_request() {
 
 #[test]
 fn usage_shows_the_cost_and_the_counted_tokens() {
-    // 25 tokens of input that are not read from the cache, 31 of output.
+    // 25 input tokens that are not read from the cache, and 31 output tokens.
     let recorded = String::from_utf8(ANTHROPIC.body("text")).unwrap();
     let body = recorded.replace(r#""cache_read_input_tokens":0"#, r#""cache_read_input_tokens":1000"#);
     let server = by_case(move |_, _| whole(event_stream(body.as_bytes())));
@@ -184,7 +185,7 @@ fn thinking_blocks_are_replayed_unchanged() {
         let answers = patchbay.answers(&lines);
         assert!(answers.iter().all(|answer| answer.outcome["status"] == "ok"), "{answers:?}");
         let recorded = String::from_utf8(format.body(format.thinking)).unwrap();
-        // The recording has each key several times. The last value is the complete one.
+        // The recording reports each key several times, and the last value counts.
         for key in keys {
             let (_, rest) = recorded.rsplit_once(&format!("\"{key}\"")).unwrap();
             let signature = rest.split('"').nth(1).unwrap();
@@ -292,7 +293,7 @@ const QUICK: [Case; 12] = [
     ("headers", "provider_network", "the response head exceeds the limit of", false),
 ];
 
-/// These cases take a long time: the host repeats their requests, most of them after pauses of 1, 2, 4 and 8 seconds.
+/// Cases that take long, because the host repeats their requests, usually after delays of 1, 2, 4 and 8 seconds.
 const REPEATED: [Case; 6] = [
     ("s500", "provider_server", "Because of the weather", false),
     ("reset", "provider_network", "was cut short", true),
@@ -319,7 +320,7 @@ fn assert_case(format: &Format, case: Case, answer: &Answer, next: &[Answer]) {
     let (provider, message) = (format.provider, answer.message());
     let code = match name {
         "error" => format.error_code,
-        // The other providers have announced that these models will be retired.
+        // The other providers have announced the retirement of these models.
         "s404" if provider != CHAT.provider => "model_retired",
         _ => code,
     };
@@ -351,7 +352,7 @@ fn assert_case(format: &Format, case: Case, answer: &Answer, next: &[Answer]) {
     let rows = answer.rows().iter().filter(|(kind, _)| *kind == "assistant").count();
     assert!(rows == 1 || !kept && rows == 0, "{provider}, {name}: {rows}");
     match name {
-        // The server asks for a wait of 1 ms, which the notice shows as 1 s.
+        // The server requests a delay of 1 ms, which the notice shows as 1 s.
         "s500" | "s529" => {
             // Google's errors have a `status`, which means overload here.
             let times = if name == "s529" || provider == "google" { 15 } else { 4 };
@@ -402,11 +403,11 @@ fn slow_server_is_awaited_up_to_the_configured_time() {
     });
 }
 
-/// Runs the cases in several processes at once. Nearly all of their time is spent waiting.
+/// Runs the cases in several concurrent processes. Nearly all of their time is spent waiting.
 fn assert_slow_server_is_awaited(format: &'static Format) {
     let server = by_case(move |case, times| answer_of(format, "", case, times));
     let patchbay = format.home(&server, TIMES);
-    // Compiles the components for all following cases.
+    // Compiles the components for all cases that follow.
     assert!(patchbay.line(&format!("/model {}", format.model)).starts_with('✓'));
     let (hang_and_drip, silent) = SLOW.split_at(2);
     let limited = [hang_and_drip, silent].map(|cases| (cases, start(format, &patchbay)));

@@ -102,7 +102,7 @@ fn switch_warns_of_a_missing_key_and_of_an_unknown_name() {
         models: /providers refresh";
     let message = |patchbay: &Patchbay, model: &str| {
         let answer = patchbay.answers(&[&format!("/model {model}")]).remove(0);
-        // The switch happens all the same.
+        // The model is switched anyway.
         assert_eq!((answer.code(), &answer.data()["model"]), ("model_set", &json!(model)));
         answer.message().to_owned()
     };
@@ -113,7 +113,7 @@ fn switch_warns_of_a_missing_key_and_of_an_unknown_name() {
     let mistyped = message(&bare, "claude-sonet-5-5");
     assert!(mistyped.contains(&format!("claude-sonet-5-5\n{unknown}\n{no_key}\n")), "{mistyped}");
     assert!(message(&with_keys, "claude-sonet-5-5").contains(unknown));
-    // A name that config.toml knows does not count as a mistake.
+    // A name in config.toml does not count as a typo.
     let configured = "[providers.anthropic]\nmodels = [\"claude-sonet-5-5\"]\n";
     with_keys.write("home/config/config.toml", configured);
     assert!(!message(&with_keys, "claude-sonet-5-5").contains('⚠'));
@@ -162,7 +162,7 @@ fn unavailable_model_is_rejected_with_documented_texts() {
     }
 }
 
-/// Returns the models of a bundled provider that were not shut down: those that head the table, then by release, then by id.
+/// Returns a bundled provider's models except those that were shut down: first the head of the table, then by release date and id.
 fn listed(provider: &str) -> Vec<String> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../plugins/providers/{provider}/models.json"));
     let table: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
@@ -176,7 +176,7 @@ fn listed(provider: &str) -> Vec<String> {
     models.into_iter().map(|(_, model)| model["id"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Returns the first twelve of a provider's models, and the number of the others.
+/// Returns a provider's first twelve models, and the number of the others.
 fn shown(models: &[String]) -> String {
     let more = models.len().saturating_sub(12);
     let more = if more > 0 { format!(", … and {more} more") } else { String::new() };
@@ -249,7 +249,7 @@ fn providers_lists_the_state_of_each_provider() {
     assert!(paragraphs[5].contains("origin in [providers.openai-compatible]"), "{}", paragraphs[5]);
 }
 
-/// The error names the fault in the table instead of an unknown model.
+/// The error names the mistake in the table instead of an unknown model.
 #[test]
 fn model_of_a_rejected_table_names_the_provider() {
     let patchbay = Patchbay::new();
@@ -329,7 +329,7 @@ async fn model_switch_during_an_answer_is_rejected() {
     let patchbay = Patchbay::new();
     let session = host(&patchbay, Settings::default()).new_session(&patchbay.workspace()).await.unwrap();
     let mut events = session.subscribe(1);
-    // Two minutes of text; stopped below.
+    // Two minutes of text, which the test stops below.
     let turn = session.submit("repeat 6000 word");
     let streams = async {
         while let Ok(Some(received)) = events.next().await {
@@ -346,7 +346,7 @@ async fn model_switch_during_an_answer_is_rejected() {
     let words =
         "Error: cannot switch model while a response is streaming. Wait for it to finish or press Ctrl+C to cancel it.";
     assert_eq!((refused.code.as_str(), &*refused.line()), ("turn_running", words));
-    // Other commands work meanwhile.
+    // Other commands keep working.
     assert!(session.submit("/providers").await.is_ok());
     assert!(session.is_answering(), "it goes on");
     assert!(session.stop(turn.id()));
@@ -363,7 +363,7 @@ fn message_without_a_key_is_stored_but_not_sent() {
     let ran = ran(keyless(&patchbay, &[&["exec", "--json", "--keep-going"], &lines[..]].concat()).output().unwrap());
     let objects = patchbay_tests::answers::json_lines(&ran.out);
     let outcomes: Vec<_> = objects.iter().filter(|object| object.get("line").is_some()).collect();
-    // Reported for a message, not by `/model`.
+    // The error is reported for a message, not by `/model`.
     assert_eq!(outcomes[0]["code"], "model_set");
     let words = "No credentials for anthropic. Set ANTHROPIC_API_KEY or add to credentials.json\n\nGet your API key at: \
                  https://console.anthropic.com/settings/keys";
@@ -379,7 +379,7 @@ fn message_without_a_key_is_stored_but_not_sent() {
     assert_eq!(again[0].message(), "You said: Hello!");
 }
 
-/// `/model` shows the level that is sent, as the operator's option decides.
+/// `/model` shows the level that is sent, as set by the operator's option.
 #[test]
 fn unsupported_thinking_level_is_not_announced() {
     let patchbay = Patchbay::new();
@@ -396,7 +396,7 @@ fn unsupported_thinking_level_is_not_announced() {
     assert!(!off[1].message().contains('⚠'), "{}", off[1].message());
 }
 
-/// A bad entry disables only its provider and is reported only when that provider is used.
+/// An invalid entry disables only its own provider, and is reported only when that provider is used.
 #[test]
 fn bad_credentials_entry_affects_only_its_provider() {
     let patchbay = Patchbay::new();

@@ -1,4 +1,4 @@
-//! Lines that wait for their turn: their order, taking them back, and when they are held.
+//! Lines that wait for their turn: their order, how they are taken back, and when they are held.
 
 use std::sync::{Arc, mpsc::channel};
 
@@ -49,7 +49,7 @@ fn texts(queue: &QueueView) -> Vec<&str> {
 #[tokio::test(flavor = "multi_thread")]
 async fn messages_during_a_turn_wait_and_run_in_order() {
     let patchbay = Patchbay::new();
-    // No answer comes until all lines wait.
+    // No answer arrives until all lines are waiting.
     let (open, gate) = channel::<()>();
     let server = Server::new(move |_| {
         let _ = gate.recv();
@@ -63,7 +63,7 @@ async fn messages_during_a_turn_wait_and_run_in_order() {
     let queue = session.queue();
     assert_eq!((texts(&queue), queue.held), (vec!["one", " two\n", "three"], false));
     assert_eq!(queue.lines[0].id, lines[0].id());
-    // Commands that begin no turn run at once.
+    // Commands that do not start a turn run immediately.
     assert_eq!(code(session.submit("/providers")).await, "providers_listed");
     assert_eq!(code(session.submit("/history")).await, "history_listed");
     assert_eq!(session.queue(), queue);
@@ -133,7 +133,7 @@ async fn queue_is_held_after_a_stop() {
     assert!(!session.release_queue(), "nothing waits");
 }
 
-/// With one thread, no command has ended before all lines are submitted.
+/// With a single thread, no command ends before all lines are submitted.
 #[tokio::test]
 async fn lines_after_a_change_of_the_model_wait_for_it() {
     let patchbay = Patchbay::new();
@@ -145,7 +145,7 @@ async fn lines_after_a_change_of_the_model_wait_for_it() {
     assert_eq!((code(changed).await, code(back).await), ("model_set".to_owned(), "line_taken_back".to_owned()));
     let context = wait_for_end(said).await.message;
     assert!(context.contains("model: demo-big\n"), "{context}");
-    // The same holds for commands that begin a turn.
+    // The same applies to commands that start a turn.
     assert_eq!(code(session.submit("fail server never")).await, "provider_server");
     let (changed, again) = (session.submit("/model demo-small"), session.submit("/retry"));
     assert_eq!((code(changed).await, code(again).await), ("model_set".to_owned(), "provider_server".to_owned()));
@@ -162,12 +162,12 @@ async fn lines_are_held_if_the_command_before_them_is_stopped() {
     assert_eq!((texts(&session.queue()), session.queue().held), (vec!["show context"], true));
     assert!(session.release_queue());
     assert!(wait_for_end(said).await.message.contains("model: demo-1\n"));
-    // A command that fails leaves everything as it was.
+    // A command that fails changes nothing.
     let (failed, said) = (session.submit("/model nonsense"), session.submit("hello"));
     assert_eq!((code(failed).await, code(said).await), ("unknown_model".to_owned(), "answered".to_owned()));
 }
 
-/// With one thread, the turn does not fail before both lines are submitted.
+/// With a single thread, the turn does not fail before both lines are submitted.
 #[tokio::test]
 async fn message_after_a_failed_turn_runs_behind_held_lines() {
     let patchbay = Patchbay::new();
@@ -198,7 +198,7 @@ async fn waiting_lines_are_held_after_a_restart() {
     let resumed = host(&patchbay, Settings::default()).resume(session.id()).await.unwrap();
     let queue = resumed.queue();
     assert_eq!((texts(&queue), queue.held), (vec!["one", "/guide the sea"], true));
-    // A line of a script runs before the held lines, which stay held.
+    // A line of a script runs before the held lines, which remain held.
     assert_eq!(code(resumed.submit_input(LineInput { ahead: true, ..LineInput::from("script") })).await, "answered");
     assert_eq!(resumed.queue(), queue);
     let last = resumed.submit("last");
@@ -257,7 +257,7 @@ async fn full_queue_refuses_further_lines() {
     drop(running);
 }
 
-/// With one thread, nothing runs between two lines that are submitted without a wait.
+/// With a single thread, nothing runs between two lines that are submitted without waiting.
 #[tokio::test]
 async fn retry_runs_before_the_held_lines() {
     let patchbay = Patchbay::new();
@@ -329,7 +329,7 @@ fn unanswered_message_is_retried_and_dropped() {
     assert_eq!(answers[1].message(), "Error: there is no message without an answer.");
     assert_eq!(answers[4].message(), "Dropped: fail server never");
     assert_eq!(answers[7].message(), "Dropped: /skill guide");
-    // The message is stored once, and not sent after it was dropped.
+    // The message is stored once, and is not sent after it was dropped.
     let kinds: Vec<_> = answers[3].rows().iter().map(|(kind, _)| kind.to_string()).collect();
     assert_eq!(kinds, ["notice", "command"]);
     let context = answers[8].message();

@@ -1,4 +1,4 @@
-//! Recorded calls: off by default, without credentials, and as fixtures that pass in the sandbox.
+//! Recorded calls: off by default, free of credentials, and usable as fixtures that pass in the sandbox.
 
 use std::{
     fs,
@@ -22,7 +22,7 @@ fn record(patchbay: &Patchbay) {
     patchbay.write("home/config/config.toml", "[sessions]\nrecord = true\n\n[limits]\ncompile_ms = 900000\n");
 }
 
-/// Installs a skill with the component `wasm` and the grants `capabilities`, for which its manifest asks.
+/// Installs a skill with the component `wasm` whose manifest requests `capabilities`, and grants them.
 fn install(patchbay: &Patchbay, name: &str, wasm: &Path, capabilities: &[&str]) {
     let asked: Vec<String> = capabilities.iter().map(|capability| format!("{{name: '{capability}'}}")).collect();
     let skill_md = format!("---\nname: {name}\ncapabilities: [{}]\n---\n", asked.join(", "));
@@ -36,7 +36,7 @@ fn install(patchbay: &Patchbay, name: &str, wasm: &Path, capabilities: &[&str]) 
     patchbay.grant(name, capabilities);
 }
 
-/// Returns the component of `web` with a manifest that asks for a loopback server, in place of any public host.
+/// Returns the component of `web` with a manifest that requests a loopback server instead of any public host.
 fn asking_for(mut component: Vec<u8>, capability: &str) -> Vec<u8> {
     let asked = b"http:*\n    reason: fetches the pages that are asked for";
     let at = component.windows(asked.len()).position(|window| window == asked).expect("the manifest of web");
@@ -54,7 +54,7 @@ fn guest(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("guests/dist/{name}.wasm"))
 }
 
-/// Makes fixtures of the recorded calls of the skill `name` in its folder of `workspace/plugins`. Returns their paths.
+/// Turns the recorded calls of the skill `name` into fixtures in its folder in `workspace/plugins`. Returns their paths.
 fn fixtures(patchbay: &Patchbay, name: &str) -> Vec<PathBuf> {
     let out = patchbay.workspace().join(format!("plugins/{name}/fixtures"));
     for row in journal_rows(patchbay, &["--plugin", name]) {
@@ -71,7 +71,7 @@ fn test(patchbay: &Patchbay, name: &str) -> Ran {
     patchbay.run(&["plugin", "test", &format!("plugins/{name}")])
 }
 
-/// Changes one byte of an answer in a fixture.
+/// Changes one byte of an answer in the fixture.
 fn change_answer(fixture: &Path) {
     let mut case: Value = serde_json::from_str(&fs::read_to_string(fixture).unwrap()).unwrap();
     let places = ["body", "value", "bytes", "result/0/text", "files/0/lines/0/text", "entries/0/path"];
@@ -96,7 +96,7 @@ fn many(patchbay: &Patchbay, name: &str, made: &[PathBuf]) {
     patchbay.write(&format!("workspace/plugins/{name}/fixtures/many.json"), json!(cases).to_string());
 }
 
-/// How often each fixture is run besides.
+/// How many additional times each fixture is run.
 fn runs() -> usize {
     std::env::var("PATCHBAY_FIXTURE_RUNS").map_or(3, |runs| runs.parse().expect("a number"))
 }
@@ -168,7 +168,7 @@ fn credentials_are_in_no_recording() {
     .enumerate()
     .map(|(number, spelled)| (format!("getter{number}"), spelled))
     .collect();
-    // The server answers with the key; egress removes it.
+    // The server's response contains the key, and egress removes it.
     let spellings: Vec<String> = secret.iter().map(|(_, spelled)| spelled.clone()).collect();
     let server = Server::new(move |request| {
         let number: usize = request.split(['/', ' ']).nth(2).unwrap().parse().unwrap();
@@ -204,7 +204,7 @@ fn credentials_are_in_no_recording() {
     }
 }
 
-/// A file of the workspace may contain a key; a recording of it is not kept, even where two reads have a half each.
+/// A workspace file may contain a key. A recording does not store it, even if two reads return one half each.
 #[test]
 fn recordings_with_a_key_of_the_home_are_not_kept() {
     let patchbay = Patchbay::new();
@@ -253,10 +253,10 @@ fn what_looks_like_a_secret_is_refused_until_it_is_redacted() {
     let made = make(&["--redact", &token]);
     assert_eq!((made.code, &*made.err), (Some(0), ""), "{made:?}");
     assert_in_no_file(&out, &[&token]);
-    // Without --record, nothing was recorded.
+    // Without `--record`, nothing is recorded.
     let off = patchbay.run(&["journal", "fixture", "1"]);
     assert!(off.code == Some(1) && off.err.contains("call 1 (calc__eval): it was not recorded. Calls are"), "{off:?}");
-    // No component runs in a call of a tool of the host.
+    // A call of a host tool does not run a component.
     patchbay.run(&["exec", "--record", "call find_skills {\"query\": \"a\"}"]);
     let internal = patchbay.run(&["journal", "fixture", "3", "--out", out.to_str().unwrap()]);
     let words =

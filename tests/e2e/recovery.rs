@@ -1,4 +1,4 @@
-//! Answers that break off, and waits: the real binary with a loopback server that plays scripted responses.
+//! Answers that break off, and delays: the real binary with a loopback server that plays scripted responses.
 
 use std::{
     cell::RefCell,
@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 use crate::provider_servers::{assistant, body};
 
-/// Starts a server that responds with `answer` for the number of the request, from 0.
+/// Starts a server that responds to request `n`, counted from 0, with `answer(n)`.
 fn server(answer: impl Fn(usize) -> Vec<Step> + Send + 'static) -> Server {
     let requests = Mutex::new(0);
     Server::scripted(move |_| {
@@ -35,7 +35,7 @@ fn whole(format: Format, recording: &str) -> Vec<Step> {
     vec![Step::Bytes(format.answer(recording))]
 }
 
-/// Returns a response that ends behind the first event with `word`, which is in the middle of a block.
+/// Returns a response that ends after the first event that contains `word`, in the middle of a block.
 fn cut_behind(format: Format, recording: &str, word: &str) -> Vec<Step> {
     let body = format.body(recording);
     let text = String::from_utf8_lossy(&body).into_owned();
@@ -46,13 +46,13 @@ fn cut_behind(format: Format, recording: &str, word: &str) -> Vec<Step> {
 
 const AGAIN: &str = "The answer broke off; asking again (attempt 2 of 5).";
 
-/// Returns a text of the expected result of a recording of [`ANTHROPIC`].
+/// Returns a string from the expected result of a recording of [`ANTHROPIC`].
 fn recorded(recording: &str, key: &str) -> String {
     ANTHROPIC.expected(recording)[key].as_str().unwrap().to_owned()
 }
 
-/// The answer breaks off in its thinking, its text and a call, and the second one is whole. The call runs once, and a
-/// pipe has each text once, even if its block was complete.
+/// The answer breaks off in its thinking, in its text and in a call; the second one is complete. The call runs once, and a pipe
+/// gets each text once, even if its block was complete.
 #[test]
 fn answer_that_breaks_off_is_asked_for_again() {
     thread::scope(|scope| {
@@ -78,7 +78,7 @@ fn answer_that_breaks_off_is_asked_for_again() {
                     expected.push_str(&format!("\n{}", ANTHROPIC.recorded_text()));
                 }
                 assert_eq!(answers, expected);
-                // The requests are the same, and nothing that was given up is in the conversation.
+                // The requests are the same, and the conversation contains nothing of the discarded attempt.
                 assert_eq!(body(&server.requests()[0]), body(&server.requests()[1]));
                 let store = patchbay.database("patchbay.db");
                 let count = |sql: &str| -> i64 { store.query_row(sql, [], |row| row.get(0)).unwrap() };
@@ -92,7 +92,7 @@ fn answer_that_breaks_off_is_asked_for_again() {
     });
 }
 
-/// A terminal shows an answer as it arrives, and marks the text that is given up.
+/// A terminal shows an answer as it arrives, and marks discarded text.
 #[test]
 fn terminal_shows_what_is_given_up() {
     let server = server(|request| match request {
@@ -120,7 +120,7 @@ fn given_up_answer_is_an_event_and_its_tokens_count() {
     let [event] = given_up[..] else { panic!("{events:?}") };
     assert_eq!((&event["turn"], &event["answer"]), (&events[0]["seq"], &json!(0)), "{events:?}");
     assert_eq!(event.as_object().unwrap().len(), 5, "{event}");
-    // The pieces behind the event are the whole answer.
+    // The chunks after the event are the whole answer.
     let at = events.iter().position(|event| event["event"] == "given_up").unwrap();
     let pieces: String = events[at..]
         .iter()
@@ -139,11 +139,11 @@ fn given_up_answer_is_an_event_and_its_tokens_count() {
         usage["output"].as_u64().unwrap()
     });
     assert_eq!(answers[2].outcome["data"]["total"], 2 * input + output[0] + output[1]);
-    // The table of the adapter has the prices of the model.
+    // The adapter's table contains the model's prices.
     assert!(answers[2].message().contains(" USD\nIn all: "), "{}", answers[2].message());
 }
 
-/// Esc and Ctrl+C end a wait at once, before a first answer and behind one that broke off.
+/// Esc and Ctrl+C end a delay immediately, whether before the first answer or after one that broke off.
 #[tokio::test(flavor = "multi_thread")]
 async fn stop_ends_a_wait_at_once() {
     let patchbay = Patchbay::new();
@@ -189,19 +189,19 @@ fn time_out_ends_a_wait_and_keeps_nothing_that_was_given_up() {
     assert_eq!(answers, 0);
 }
 
-/// A failure of the demo's that may pass has five attempts, with waits of the demo's choice.
+/// After a temporary failure, the demo provider gets five attempts, with delays that the demo requests.
 #[test]
 fn demo_breaks_off_and_says_so() {
     let patchbay = Patchbay::quick();
     let ran = patchbay.run(&["exec", "say one two three\nfail server 0 after 2"]);
-    // The part of the last attempt is kept.
+    // The partial text of the last attempt is kept.
     assert_eq!((ran.code, &*ran.out), (Some(1), "one two\n"));
     let lines: Vec<_> = (2..=5).map(|n| format!("The answer broke off; asking again (attempt {n} of 5).\n")).collect();
     assert!(ran.errors().starts_with(&lines.concat()), "{}", ran.err);
     assert!(ran.errors().ends_with("Error: demo: demo fails as requested: server. Try again in 1 s\n"), "{}", ran.err);
 }
 
-/// A conversation that the server refuses as too long is summarised and sent again; the window of the model is not known.
+/// A conversation that the server refuses as too long is summarised and sent again. The model's context window is unknown.
 #[test]
 fn conversation_that_is_too_long_is_summarised() {
     let words = "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens.";
@@ -211,7 +211,8 @@ fn conversation_that_is_too_long_is_summarised() {
     });
     let patchbay = CHAT.home(&server, "");
     let ran = patchbay.run(&["exec", &format!("/model {}", CHAT.model), "one", "two", "three"]);
-    // The first message, the refused one, the summary, the second message; the third is refused, and so is its summary.
+    // The first message, the refused one, the summary and the second message succeed. The third message is refused, and so is its
+    // summary.
     assert_eq!(ran.code, Some(1), "{ran:?}");
     let mut lines = ran.errors().lines();
     let notice = "The conversation is longer than local-1 can read; summarising it.";
@@ -231,7 +232,7 @@ fn conversation_that_is_too_long_is_summarised() {
     assert_eq!(kinds, "user,assistant,user,compaction,assistant,user,notice");
 }
 
-/// A part of a summary never takes the place of the conversation, and an overloaded server is waited for visibly.
+/// A partial summary never replaces the conversation, and the user sees that the host is waiting for an overloaded server.
 #[test]
 fn summary_that_is_cut_off_changes_nothing() {
     let cut = || {

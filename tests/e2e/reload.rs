@@ -64,7 +64,7 @@ impl Home {
     }
 }
 
-/// The test writes a wrong summary into the cache: if it is shown, the file was not read.
+/// The test writes a wrong summary into the cache. If it is shown, the file was not read.
 #[test]
 fn unchanged_file_is_not_read() {
     let home = Home::new();
@@ -101,7 +101,7 @@ fn removed_files_leave_the_cache_and_gc_clears_it() {
     home.wait_for_cached(&["one.wasm"]);
 }
 
-/// If the cache holds a wrong digest, that digest is the identity: the component with that digest runs, with its own grants.
+/// If the cache contains a wrong digest, that digest is the identity: the component with that digest runs, with its own grants.
 #[test]
 fn wrong_cache_entry_never_changes_a_component_identity() {
     let home = Home::new();
@@ -119,14 +119,14 @@ fn wrong_cache_entry_never_changes_a_component_identity() {
     assert_eq!(home.0.line("/mine {}"), "of yours", "the bytes are those of the digest");
     assert!(!home.0.line("/help mine").contains(granted), "{}", home.0.line("/help mine"));
 
-    // No component has this digest: the content of the file is not used in its place.
+    // No component has this digest, and the file's content is not used in its place.
     home.0.database("patchbay.db").execute(lie, params![Digest::of(b"nothing").to_string()]).unwrap();
     assert_eq!(home.skill("mine").1, Digest::of(&mine).to_string());
     assert_eq!(home.0.line("/mine {}"), "of mine");
     home.wait_for_cached(&["mine.wasm", "yours.wasm"]);
 }
 
-/// Both states have the same size and timestamp: only their bytes differ.
+/// Both versions have the same size and timestamp; only their bytes differ.
 #[test]
 fn immediate_rewrite_of_a_file_is_detected() {
     let home = Home::new();
@@ -171,7 +171,7 @@ fn change_with_restored_timestamps_is_detected() {
     assert_eq!(live.message("/reload_skills"), reloaded(4, "\n~ one"));
     assert_eq!(live.message("/one {}"), "4");
 
-    // Two unchanged files that are exchanged.
+    // Two unchanged files that swap names.
     home.wait_for_cached(&["one.wasm", "two.wasm"]);
     assert_eq!(live.message("/reload_skills"), reloaded(5, ""));
     for (from, to) in [("one.wasm", "between"), ("two.wasm", "one.wasm"), ("between", "two.wasm")] {

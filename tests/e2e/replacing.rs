@@ -1,4 +1,4 @@
-//! An adapter that is replaced during many completions.
+//! An adapter that is replaced while many completions are running.
 
 use std::{
     collections::BTreeSet,
@@ -24,12 +24,12 @@ use tokio::{
 
 use patchbay_tests::host::host;
 
-/// How often an answer repeats the word of its version, each after a delay.
+/// How often an answer repeats the word of its version, with a delay before each word.
 const WORDS: usize = 20;
 const WAIT_MS: u64 = 20;
 const AT_ONCE: usize = 100;
 const REPLACEMENTS: usize = 5;
-/// The number of further replacements without completions, to see that memory is released.
+/// How many more times the adapter is replaced without completions, to check that memory is released.
 const MORE: usize = 8;
 /// How many rounds may pass until memory no longer grows.
 const ROUNDS: usize = 6;
@@ -79,7 +79,7 @@ fn name() -> Name {
     "scripted".parse().unwrap()
 }
 
-/// Runs one completion to its end; asserts that it repeats one word and returns it.
+/// Runs one completion to its end, asserts that it only repeats one word, and returns the word.
 async fn ask(providers: &Providers) -> String {
     let request = CompletionRequest {
         model: "scripted-1".into(),
@@ -101,7 +101,7 @@ async fn ask(providers: &Providers) -> String {
     words[0].to_owned()
 }
 
-/// Replaces the adapter by version `n` and waits until it is active.
+/// Replaces the adapter with version `n` and waits until it is active.
 async fn replace(patchbay: &Patchbay, providers: &Providers, n: usize) {
     let component = version(n);
     let digest = Digest::of(&component);
@@ -137,7 +137,7 @@ async fn hundred_completions_run_while_their_adapter_is_replaced() {
     let mut asking = JoinSet::new();
     for _ in 0..AT_ONCE {
         let (providers, over) = (Arc::clone(&providers), Arc::clone(&over));
-        // One after the other, to have a hundred completions run during each replacement.
+        // One after another, which keeps a hundred completions running during each replacement.
         asking.spawn(async move {
             let mut sink = vec![ask(&providers).await];
             while !over.load(Ordering::Relaxed) {

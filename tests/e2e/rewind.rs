@@ -1,4 +1,4 @@
-//! `/rewind`: the conversation goes back to before a message, as a new agent, and the files with it if that is wanted.
+//! `/rewind`: the conversation returns to the point before a message, in a new agent, and optionally so do the files.
 
 use std::fs;
 
@@ -53,20 +53,20 @@ async fn root_goes_on_as_a_new_agent() {
     play.ok("say other").await;
     assert_eq!(texts(&play, new).await, ["say one", "one", "say other", "other"]);
     assert_eq!(texts(&play, root).await, ["say one", "one", "say two", "two", "say three", "three"]);
-    // The request begins with the bytes of the old agent's; then the new one is told who it is.
+    // The request begins with the same bytes as the old agent's requests, and then introduces the new agent.
     let context = play.text("show context").await;
     let told = [
         format!("You are the agent {root}. You have no parent."),
         format!("You are the agent {new}. Your parent is {root}."),
     ];
     for (number, told, said) in [(1, &told[0], "say one"), (3, &told[1], "say other")] {
-        // Between them, the first message has the facts of the session's start.
+        // In between, the first message has the facts about the session's start.
         let message = context.lines().find(|line| line.starts_with(&format!("{number} user: "))).unwrap();
         let [first, last] = [told.len(), said.len()].map(|length| format!("text({length})"));
         assert!(message.contains(&first) && message.ends_with(&last), "{message}: {context}");
     }
 
-    // The old one goes on where it was, and the new one can go back in turn.
+    // The old agent continues where it was, and the new one can be rewound as well.
     play.switch(root).await;
     assert_eq!(play.text("say four").await, "four");
     play.switch(new).await;
@@ -83,7 +83,8 @@ async fn root_goes_on_as_a_new_agent() {
     play.check();
 }
 
-/// A child's continuation is its sibling, also from a message that the child inherited. What was made by a model's tool is not one's own.
+/// A child's continuation is its sibling, also from a message that the child inherited. Messages from a
+/// model's tool are not listed.
 #[tokio::test(flavor = "multi_thread")]
 async fn child_goes_on_beside_it() {
     let play = Play::new().await;
@@ -100,7 +101,7 @@ async fn child_goes_on_beside_it() {
     play.ok("/rewind 1").await;
     let third = play.session.view();
     assert_eq!((play.agent(third).await.parent, texts(&play, third).await), (Some(root), vec![]));
-    // The one that it continues may die.
+    // The agent that it continues may be killed.
     play.ok(&format!("/kill {child}")).await;
     play.ok(&format!("/kill {second}")).await;
     play.ok("say three").await;
@@ -143,7 +144,7 @@ async fn continuations_count_in_no_limit() {
     play.check();
 }
 
-/// The old agent keeps its children and their reports. One that continues the root reports to no one.
+/// The old agent keeps its children and their reports. An agent that continues the root reports to no agent.
 #[tokio::test(flavor = "multi_thread")]
 async fn reports_go_to_who_forked() {
     let play = Play::new().await;
@@ -157,12 +158,12 @@ async fn reports_go_to_who_forked() {
     play.finish("call fork {\"prompt\": \"say other\"}").await;
     assert_eq!((play.mails(new).await.len(), play.mails(root).await.len()), (1, mails));
     assert_eq!(play.turns(new).len(), 2, "the report has woken it");
-    // Mail to the old agent waits: it is held.
+    // Mail to the old agent waits, because that agent is held.
     play.ok(&format!("/mail-send {root} \"Hello\"")).await;
     play.idle().await;
     assert_eq!((play.mails(root).await.len(), play.agent(root).await.state), (mails + 1, AgentState::Held));
     play.check();
-    // So it does after a restart, when a message to another agent ends what was held until then.
+    // It also waits after a restart, when a message to another agent releases the other held agents.
     let play = play.restarted().await;
     play.ok("say on").await;
     play.ok(&format!("/mail-send {root} \"Hello\"")).await;
@@ -182,9 +183,9 @@ async fn running_turn_is_not_left() {
     for line in ["/rewind 1", "/rewind 1 --files", "/rewind 1 --files-only"] {
         play.assert_line(line, "turn_running", words).await;
     }
-    // The list is shown also now.
+    // The list can still be shown.
     assert!(play.ok("/rewind").await.message.starts_with("1. say one\n2. say Two. hang\n"));
-    // A line that waits stays with the old agent.
+    // A waiting line stays with the old agent.
     let waiting = play.session.submit("say three");
     play.session.stop_turn();
     running.await;
@@ -213,11 +214,11 @@ fn files_go_back_with_the_conversation_or_alone() {
     let after = tree(&patchbay);
     assert_eq!(after.len(), 3);
 
-    // The conversation alone.
+    // Rewinds the conversation only.
     let ran = again(&patchbay, &["/rewind 2", "/rewind"]);
     assert!(ran.out.contains("\nTo go back to before one of them") && !ran.out.contains("2. call"), "{ran:?}");
     assert_eq!(tree(&patchbay), after);
-    // The files alone: the changes of the turn, of its child, of the command and of the later turn, in one step.
+    // Rewinds the files only: the changes by the turn, its child, the command and the later turn, in one step.
     let root =
         patchbay.answers_in(&["--session", &patchbay.last_session()], &["/switch root"])[0].data()["agent"].clone();
     let ran = again(&patchbay, &["/rewind 2 --files-only"]);
@@ -225,7 +226,7 @@ fn files_go_back_with_the_conversation_or_alone() {
     assert_eq!(tree(&patchbay).keys().collect::<Vec<_>>(), ["a.txt"]);
     assert_eq!(text(&patchbay, "a.txt"), "1\n");
     let redo = ran.out.lines().find_map(|line| line.strip_prefix("To redo it: ")).unwrap();
-    // Going back once more changes nothing, and leaves the way forward. The model is told of it.
+    // A second rewind changes nothing and can still be undone. The model is told about it.
     let ran = again(&patchbay, &["/rewind 2 --files-only", "hi"]);
     assert!(ran.out.starts_with("The files already have their earlier contents."), "{ran:?}");
     assert!(
@@ -234,7 +235,7 @@ fn files_go_back_with_the_conversation_or_alone() {
     );
     let ran = again(&patchbay, &[redo]);
     assert_eq!(tree(&patchbay), after, "{ran:?}");
-    // Both, and a file that was changed by hand stays. Afterwards nothing is left to restore.
+    // Rewinds both. A file that was edited by hand stays as it is. Afterwards nothing is left to restore.
     patchbay.write("workspace/b.txt", "by hand\n");
     let answers = patchbay.answers_in(&["--session", &patchbay.last_session()], &["/rewind 1 --files", "/rewind"]);
     let (said, data) = (answers[0].message(), answers[0].data());
@@ -247,7 +248,7 @@ fn files_go_back_with_the_conversation_or_alone() {
     assert!(ran.out.contains("\nNo files were changed since then."), "{ran:?}");
 }
 
-/// An undo since the message is part of the way back, and so is the undo of a change from before it.
+/// Undos since the message are reverted as well, even an undo of a change from before the message.
 #[test]
 fn undone_changes_are_on_the_way_back() {
     let patchbay = patchbay();
@@ -266,7 +267,7 @@ fn undone_changes_are_on_the_way_back() {
     assert_eq!(text(&patchbay, "a.txt"), "old\n");
 }
 
-/// A kill in the middle leaves the old agent in view, or the new one with all files restored. The command can be given again.
+/// A kill in the middle leaves either the old agent in view, or the new one with all files restored. The command can be repeated.
 #[test]
 fn kills_in_the_middle_lose_nothing() {
     let (patchbay, calls) = with_files();
@@ -292,7 +293,7 @@ fn kills_in_the_middle_lose_nothing() {
     }
 }
 
-/// Files that an undo could not restore are restored later by its number.
+/// Files that an undo could not restore can be restored later by the number of the change.
 #[test]
 fn refused_files_can_be_undone_later() {
     let patchbay = patchbay();
@@ -305,7 +306,7 @@ fn refused_files_can_be_undone_later() {
     let Ran { out, .. } = again(&patchbay, &["/undo"]);
     assert!(out.contains("Not undone:\n- mine.txt: changed since"), "{out}");
     assert!(out.contains("\nTo undo the rest later: /undo 2\nTo redo it: /undo 3\n"), "{out}");
-    // Without a number, the next one is the change before it.
+    // Without a number, the change before it is next.
     assert!(again(&patchbay, &["/undo"]).out.starts_with("Undid change 1: 1 file.\nDeleted first.txt"));
     let ran = again(&patchbay, &["/undo 2"]);
     assert!(ran.err.contains("change 2 was not undone:\n- mine.txt: changed since"), "{ran:?}");
@@ -314,7 +315,7 @@ fn refused_files_can_be_undone_later() {
     assert!(ran.out.starts_with("Change 2: 1 file.\n") && ran.out.contains("\nUndid change 2: 1 file.\n"), "{ran:?}");
     assert!(ran.err.contains("change 2 is already undone."), "{ran:?}");
     assert_eq!((text(&patchbay, "mine.txt"), text(&patchbay, "two.txt")), ("old\n".to_owned(), "old\n".to_owned()));
-    // Each undo brings back the changes that it has undone.
+    // An undo of an undo restores the changes.
     again(&patchbay, &["/undo 3"]);
     assert_eq!((text(&patchbay, "mine.txt"), text(&patchbay, "two.txt")), ("old\n".to_owned(), "new\n".to_owned()));
 }
@@ -339,7 +340,7 @@ fn esc_twice_lists_the_messages() {
     terminal.press(UP);
     terminal.press(ENTER);
     terminal.wait_for_containing("Back to before message 2: say two");
-    // The message is back in the composer, and the new agent gets it.
+    // The message is in the composer again, and the new agent receives it.
     terminal.wait_for_prefix("> say two");
     terminal.press(" and three");
     terminal.press(ENTER);

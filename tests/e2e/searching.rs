@@ -1,4 +1,4 @@
-//! Searches of a whole repository in one call: by the bundled skills, and by a component of its own.
+//! Searches of a whole repository in one call: by the bundled skills, and by a component with its own world.
 
 use std::{fs, path::Path};
 
@@ -10,10 +10,10 @@ use patchbay_tests::{
 };
 use serde_json::{Value, json};
 
-/// Files of the repository, and the files in each folder.
+/// The number of files in the repository.
 const FILES: usize = 50_000;
 const IN_FOLDER: usize = 100;
-/// Every so many files have a hit.
+/// One file in this many has a hit.
 const HIT_EVERY: usize = FILES / 20;
 
 /// Returns the path of a file in the repository.
@@ -38,7 +38,7 @@ fn write_repository(workspace: &Path) {
     fs::write(workspace.join(".gitignore"), "/target/\n*.log\n").unwrap();
 }
 
-/// Calls a tool by the model, and returns its result.
+/// Lets the model call a tool, and returns the result.
 async fn call(play: &Play, tool: &str, input: Value) -> String {
     play.run(&format!("call {tool} {input}")).await;
     let envelope = play.results(play.session.view()).await.pop().unwrap();
@@ -71,14 +71,14 @@ async fn one_call_finds_every_hit_in_fifty_thousand_files() {
     assert_eq!(named.lines().collect::<Vec<_>>(), expected);
 }
 
-/// A component that imports `workspace-search` in a world of its own. Its tool returns the path of the
-/// first file that matches `needle`.
+/// A component that imports `workspace-search` in its own world. Its tool returns the path of the first file that matches
+/// `needle`.
 pub(crate) fn searching() -> Vec<u8> {
     const QUERY: u32 = 16_384;
     const PATTERN: u32 = 20_000;
     let mut query = [0; 88];
     let mut set = |at: usize, value: u32| query[at..at + 4].copy_from_slice(&value.to_le_bytes());
-    // The address and length of the pattern; `max-lines` and `max-line-bytes`. All else is false, absent or empty.
+    // Sets the address and length of the pattern, `max-lines` and `max-line-bytes`. All other fields are false, absent or empty.
     set(0, PATTERN);
     set(4, 6);
     set(60, 10);

@@ -1,9 +1,9 @@
-//! Every example of the five documents that Patchbay grew from, as a row of one table, run by the binary. A document is called a
-//! seed and has a number; the seeds are not part of the repository, so their words stand here.
+//! Every example of the five documents that Patchbay grew from, as rows of a table that the binary runs. A document is called a
+//! seed and has a number. The seeds are not part of the repository, so their examples are quoted here.
 //!
-//! An example is a command as it is typed, a usage line, the text of an error, a row of a table, the signature of a tool, a key of
-//! a SKILL.md, or a column. Where the design reconciles seeds with each other or with the present, a row names the numbers of the
-//! reconciliation.
+//! An example is a typed command, a usage line, an error text, a row of a table, a tool's signature, a key of a SKILL.md, or a
+//! column. Where the design reconciles seeds with each other or with the current state, a row lists the numbers of the
+//! reconciliations.
 
 mod acp_commands;
 mod command_surface;
@@ -15,7 +15,7 @@ use std::{collections::BTreeSet, fmt::Debug};
 
 use patchbay_tests::answers::{Answer, Live};
 
-/// The examples of a seed by their lines, extracted by hand. The test fails if a row is missing, or has another line.
+/// The lines of each seed with an example, extracted by hand. The test fails if a row is missing or has another line.
 const EXAMPLES: [(&str, &[u16]); 5] = [
     ("000 /model and /fork", model_and_fork::LINES),
     ("001 command surface", command_surface::LINES),
@@ -28,7 +28,7 @@ const EXAMPLES: [(&str, &[u16]); 5] = [
 struct Row {
     /// The lines of the seed that contain the example.
     lines: &'static [u16],
-    /// The example as the seed has it.
+    /// The example as written in the seed.
     example: &'static str,
     /// The typed text, if it is not the example itself.
     typed: Option<&'static str>,
@@ -69,8 +69,8 @@ struct Table {
 }
 
 impl Table {
-    /// Types the rows one after another and returns their answers. Names such as `CHILD` are replaced by UUIDs in the
-    /// typed and in the expected text.
+    /// Types the rows one after another and returns their answers. Names such as `CHILD` are replaced with UUIDs in the typed and
+    /// in the expected text.
     fn type_all(&mut self, live: &mut Live, rows: &[Row], names: &[(&str, &str)]) -> Vec<Answer> {
         let named = |text: &str| names.iter().fold(text.to_owned(), |text, (name, uuid)| text.replace(name, uuid));
         let run = |row: &Row| {
@@ -90,13 +90,13 @@ impl Table {
         rows.iter().map(run).collect()
     }
 
-    /// Notes an example that is not typed: the actual value must equal the expected one.
+    /// Records an example that is not typed: the actual value must equal the expected one.
     fn equal<T: PartialEq + Debug>(&mut self, lines: &[u16], example: &str, found: T, expected: T) {
         let holds = found == expected;
         self.note(lines, example, &[], holds, &(found, expected));
     }
 
-    /// Notes an example that is not typed: the actual text must contain all `parts`.
+    /// Records an example that is not typed: the actual text must contain all `parts`.
     fn has(&mut self, lines: &[u16], example: &str, found: &str, parts: &[&str]) {
         self.note(lines, example, &[], parts.iter().all(|part| found.contains(part)), &(found, parts));
     }
@@ -113,7 +113,7 @@ impl Table {
 fn every_example_of_the_seeds_holds() {
     let run: [fn(&mut Table); 5] =
         [model_and_fork::run, command_surface::run, acp_commands::run, model_override::run, sub_agents::run];
-    // The seeds have homes of their own, so they run side by side.
+    // Each seed has its own home, so they run concurrently.
     let tables = std::thread::scope(|scope| {
         let running = run.map(|run| {
             scope.spawn(move || {

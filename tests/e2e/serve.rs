@@ -1,4 +1,4 @@
-//! `patchbay serve`: who is answered, and sessions over WebSockets.
+//! `patchbay serve`: who may connect, and sessions over WebSockets.
 
 use std::{
     fs,
@@ -31,7 +31,7 @@ fn existing(patchbay: &Patchbay, session: &str) -> Value {
     params
 }
 
-/// Loads a session, and returns the client's messages up to the commands that follow the answer.
+/// Loads a session, and returns the messages to the client up to the list of commands that follows the response.
 fn load(client: &mut Talk, patchbay: &Patchbay, session: &str) -> Vec<Value> {
     let answer = client.call(1, "session/load", existing(patchbay, session));
     assert!(answer["result"].is_object(), "{answer}");
@@ -82,9 +82,9 @@ fn request_without_the_token_gets_the_same_bytes_everywhere() {
     let with_token = format!("GET /acp HTTP/1.1\r\nAuthorization: Bearer {}", serving.token);
     assert_eq!(status(&serving.raw_to(&with_token, "evil.example")), "421");
     assert_eq!(status(&serving.raw(&format!("{with_token}\r\nOrigin: http://evil.example"))), "403");
-    // A token in the query is not read.
+    // A token in the query string is ignored.
     assert_eq!(status(&serving.raw(&format!("GET /acp?token={} HTTP/1.1", serving.token))), "401");
-    // The token is right, but the request is none for a WebSocket.
+    // The token is right, but this is not a WebSocket request.
     assert_eq!(status(&serving.raw(&with_token)), "400");
 }
 
@@ -133,11 +133,11 @@ fn question_goes_to_all_clients_and_the_first_answer_counts() {
     assert_eq!(asked["params"]["toolCall"]["title"], also_asked["params"]["toolCall"]["title"]);
     let options = asked["params"]["options"].to_string();
     assert!(!options.contains("\"always\""), "the token has no right to give grants: {options}");
-    // One who comes later is asked as well.
+    // A client that joins later is asked as well.
     let mut third = serving.client(&json!({}));
     third.request(1, "session/load", existing(&patchbay, &session));
     let late = third.asked("session/request_permission");
-    // An error of one client leaves the question to the others.
+    // If one client responds with an error, the question stays open for the others.
     let mut fourth = serving.client(&json!({}));
     fourth.request(1, "session/load", existing(&patchbay, &session));
     let unknown = fourth.asked("session/request_permission");
@@ -219,7 +219,7 @@ fn other_clients_are_told_who_moved_the_view() {
     assert_eq!(first.prompt(3, &session, "/switch root"), "end_turn");
     let told = second.until(|message| message["params"]["update"]["sessionUpdate"] == "notice");
     assert_eq!(told["params"]["update"]["title"], "first: /switch root");
-    // What one client says, the other one sees, and its answer.
+    // Each client sees the other's message and its answer.
     first.prompt(4, &session, "say Both.");
     let seen = second.until(|message| said(std::slice::from_ref(message)).contains("Both."));
     assert_eq!(seen["params"]["sessionId"], session);
@@ -257,11 +257,11 @@ fn files_are_those_of_the_client_whose_line_runs() {
     let session = editor.session(&patchbay, 1);
     let mut other = serving.client(&json!({}));
     load(&mut other, &patchbay, &session);
-    // The line of the client without an editor uses the disk.
+    // A line from the client without an editor uses the disk.
     let edit = r#"call files__edit {"path": "a.txt", "old": "disk", "new": "paper"}"#;
     assert_eq!(other.prompt(2, &session, edit), "end_turn");
     assert_eq!(fs::read_to_string(patchbay.workspace().join("a.txt")).unwrap(), "on paper");
-    // The line of the editor reads its unsaved text, and fails when the editor goes. The turn goes on.
+    // The line from the editor reads unsaved text, and fails when the editor disconnects. The turn continues.
     editor.request(3, "session/prompt", prompt(&session, &format!("{edit}\nthen say Done.")));
     editor.asked("fs/read_text_file");
     drop(editor);
@@ -292,7 +292,7 @@ fn remote_client_has_the_configured_folders_alone() {
     let session = client.answer()["result"]["sessionId"].as_str().unwrap().to_owned();
     let shown = client.say(3, &session, json!([{"type": "text", "text": "say Hello."}]));
     assert!(shown.contains("The MCP server 'shell' is left out"), "{shown}");
-    // A session elsewhere is neither listed nor opened nor deleted.
+    // A session in another folder cannot be listed, opened or deleted.
     let made =
         patchbay.run(&["exec", "--workspace", patchbay.folder().join("elsewhere").to_str().unwrap(), "say Secret."]);
     assert_eq!(made.code, Some(0), "{made:?}");
@@ -307,7 +307,7 @@ fn remote_client_has_the_configured_folders_alone() {
     assert!(!listed.to_string().contains(id), "{listed}");
     let answer = client.call(5, "session/load", json!({"sessionId": id, "cwd": hidden["workspace"], "mcpServers": []}));
     assert_eq!(answer["error"]["code"], -32602, "{answer}");
-    // With a folder that is served, it is unknown.
+    // The folder of this session is not served, so the session is unknown.
     let [foreign, unknown] = [id, "00000000-0000-4000-8000-000000000000"].map(|id| {
         let params = json!({"sessionId": id, "cwd": patchbay.workspace(), "mcpServers": []});
         client.call(7, "session/load", params)["error"].to_string().replace(id, "ID")
@@ -317,13 +317,13 @@ fn remote_client_has_the_configured_folders_alone() {
     assert!(patchbay.run(&["sessions", "--all", "--json"]).out.contains(id));
 }
 
-/// Asks the server to end.
+/// Asks the server to shut down.
 fn terminate(serving: &Serving) {
     let id = serving.child.id().to_string();
     assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
 }
 
-/// Waits for the end of the server, and returns its exit code.
+/// Waits for the server to exit, and returns its exit code.
 fn ended(serving: &mut Serving) -> Option<i32> {
     let end = Instant::now() + PATIENCE;
     while Instant::now() < end {
@@ -335,7 +335,7 @@ fn ended(serving: &mut Serving) -> Option<i32> {
     panic!("the server does not end");
 }
 
-/// A home whose model needs this long for each word.
+/// A home whose model needs this many milliseconds per word.
 fn slow(milliseconds: u32) -> Patchbay {
     let patchbay = Patchbay::new();
     let config = format!("[providers.demo]\noptions = {{ delay-ms = \"{milliseconds}\" }}\n");
@@ -378,7 +378,7 @@ fn turn_that_outlasts_the_drain_is_interrupted() {
     terminate(&serving);
     assert_eq!(ended(&mut serving), Some(0));
     let serving = Serving::start(&patchbay, "");
-    // It is settled without a client.
+    // The turn ends without a client.
     let end = Instant::now() + PATIENCE;
     while !patchbay.run(&["sessions", "show", &session]).out.contains("The process ended during this turn") {
         assert!(Instant::now() < end, "the turn is not settled");
@@ -406,8 +406,8 @@ fn token_that_is_removed_closes_its_connections() {
     assert!(numbers.contains("patchbay_connections_total 2\n"), "{numbers}");
 }
 
-/// Half a frame, a frame without an end, a peer that never reads, and many without a token: the others are served, and memory is
-/// bounded.
+/// Half a frame, a frame that never ends, a peer that never reads, and many peers without a token: other clients are still served,
+/// and memory is bounded.
 #[test]
 fn bad_peers_cost_little() {
     let patchbay = Patchbay::quick();
@@ -415,7 +415,7 @@ fn bad_peers_cost_little() {
     let mut client = serving.client(&json!({}));
     let session = client.session(&patchbay, 1);
     let before = resident_kib(serving.child.id());
-    // A head of a frame of 60 MiB, and none of its content; a frame over the limit; a thousand bytes of no frame.
+    // A frame header for 60 MiB without any content, a frame over the limit, and a thousand bytes that are not a frame.
     let half = serving.socket();
     half.get_ref().write_all(&[&HALF[..], &[9]].concat()).unwrap();
     let mut long = serving.socket();
@@ -424,7 +424,7 @@ fn bad_peers_cost_little() {
     let mut broken = serving.socket();
     broken.get_ref().write_all(&[0xff; 1000]).unwrap();
     assert_eq!(closed(&mut broken), Some(1002));
-    // Heads without an end, over the limit.
+    // Request heads that never end, over the limit.
     let mut endless = serving.connect();
     let _ = endless.write_all(&[b"GET /acp HTTP/1.1\r\nX: ".as_slice(), &[b'a'; 20 << 10]].concat());
     let mut answer = String::new();
@@ -440,20 +440,20 @@ fn bad_peers_cost_little() {
     assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
     let grown = resident_kib(serving.child.id()).saturating_sub(before);
     assert!(grown < 48 << 10, "{grown} KiB");
-    // It answers no ping.
+    // This client does not respond to pings.
     let mut stream = half.get_ref();
     let mut rest = Vec::new();
     stream.read_to_end(&mut rest).unwrap();
 }
 
-/// Half messages of all clients count together. The client with the most is disconnected, and the others go on.
+/// Incomplete messages of all clients share one limit. The client with the most bytes is disconnected, and the others continue.
 #[test]
 fn bytes_that_wait_in_all_connections_are_bounded() {
     let patchbay = Patchbay::quick();
     let serving = Serving::start(&patchbay, "unread_mib = 8");
     let mut client = serving.client(&json!({}));
     let session = client.session(&patchbay, 1);
-    // Frames of 60 MiB that have begun.
+    // Frames of 60 MiB that have only begun.
     let half = |mib: usize| {
         let socket = serving.socket();
         let mut stream = socket.get_ref();

@@ -65,7 +65,7 @@ pub(crate) fn session(serving: &Serving) -> String {
     format!("/v1/sessions/{}", created.json()["id"].as_str().unwrap())
 }
 
-/// Follows events until `wanted`. Returns all: name, id and data.
+/// Follows events until `wanted` accepts one. Returns the name, id and data of each.
 pub(crate) fn follow(
     serving: &Serving,
     path: &str,
@@ -99,7 +99,7 @@ fn read_events(stream: TcpStream, wanted: impl Fn(&str, &Value) -> bool) -> Vec<
     panic!("the stream ended: {events:?}");
 }
 
-/// Waits until a reply is as wanted.
+/// Repeats a request until `wanted` accepts the reply.
 pub(crate) fn wait_for(serving: &Serving, path: &str, wanted: impl Fn(&Value) -> bool) -> Value {
     let end = Instant::now() + PATIENCE;
     loop {
@@ -132,7 +132,7 @@ fn line_with_a_key_runs_once_also_over_a_restart() {
     assert_eq!(again["outcome"], first["outcome"], "as it is stored");
     let other = send(&serving, "POST", &lines, &keyed, r#"{"text": "say else"}"#);
     assert_eq!(other.status, 409, "{}", other.body);
-    // A repeated request waits for the line as well.
+    // A repeated request also waits for the line.
     let keyed = keyed.replace("build-17", "build-18");
     let running = send(&serving, "POST", &lines, &keyed, r#"{"text": "pause 1000"}"#).json();
     let waited = send(&serving, "POST", &format!("{lines}?wait=60"), &keyed, r#"{"text": "pause 1000"}"#).json();
@@ -141,7 +141,8 @@ fn line_with_a_key_runs_once_also_over_a_restart() {
     assert_eq!(shown.matches("> say Hello.").count(), 1, "{shown}");
 }
 
-/// After a day a key may name another line. If the server is killed before that line has a row, it runs when it is sent again.
+/// After a day, a key may name another line. If the server is killed before that line has a row, the line runs when it is sent
+/// again.
 #[test]
 fn key_used_again_after_a_day_runs_its_new_line() {
     let patchbay = Patchbay::quick();
@@ -158,7 +159,7 @@ fn key_used_again_after_a_day_runs_its_new_line() {
     };
     assert_eq!(sent(&serving, "say First."), (json!(false), json!("First.")));
     drop(serving);
-    // The next day, and the state after a kill before the line has a row.
+    // A day later, the server was killed before the line had a row.
     let line = patchbay_core::LineId::from_bytes([7; 16]);
     change(&format!("UPDATE sent_lines SET line = '{line}'"));
     let serving = Serving::start(&patchbay, "");
@@ -171,7 +172,7 @@ fn key_used_again_after_a_day_runs_its_new_line() {
     assert_eq!(sent(&serving, "say Second."), (json!(true), json!("Second.")));
 }
 
-/// A key whose line ended, failed, or was interrupted returns how it ended, and a line that has not run does.
+/// A key returns how its line ended, failed or was interrupted. If the line has not run yet, it runs.
 #[test]
 fn repeated_line_has_the_stored_outcome() {
     let patchbay = Patchbay::quick();
@@ -189,7 +190,7 @@ fn repeated_line_has_the_stored_outcome() {
     sent(&serving, "f", "say After.", 0);
     let id = lines.split('/').nth(3).unwrap();
     wait_for(&serving, &format!("/v1/sessions/{id}"), |state| state["waiting"][0] == "say After.");
-    // Killed in the turn of the fifth, while the sixth waits.
+    // The server is killed in the turn of the fifth line, while the sixth waits.
     drop(serving);
     let serving = Serving::start(&patchbay, "");
     for ((key, text), first) in ended.iter().zip(&first) {
@@ -202,7 +203,7 @@ fn repeated_line_has_the_stored_outcome() {
     let interrupted = sent(&serving, "e", "say Half.\npause 60000", 60);
     assert_eq!(interrupted["outcome"]["code"], "turn_interrupted", "{interrupted}");
     let waited = sent(&serving, "f", "say After.", 60);
-    // The model also echoes the message before, which has no answer.
+    // The model also echoes the previous message, which has no answer.
     assert_eq!(waited["outcome"]["message"], "Half.\nAfter.", "{waited}");
     let again = sent(&serving, "f", "say After.", 60);
     assert_eq!((&again["line"], &again["outcome"]), (&waited["line"], &waited["outcome"]));
@@ -315,7 +316,7 @@ fn sockets_without_a_tls_handshake_are_bounded() {
     let serving = Serving::start(&patchbay, &tls);
     let open: Vec<TcpStream> = (0..70).map(|_| serving.connect()).collect();
     let mut first = &open[0];
-    // Earlier than a handshake may take.
+    // Shorter than the time limit of a handshake.
     first.set_read_timeout(Some(Duration::from_secs(8))).unwrap();
     assert_eq!(first.read(&mut [0]).unwrap(), 0, "the socket that was idle longest is closed");
 }
@@ -344,7 +345,7 @@ fn clients_are_told_of_lines_over_http_and_stop_their_own_prompts_alone() {
     post(&serving, &format!("{lines}?wait=60"), &json!({"text": "/mode edits"}));
     let told = editor.until(|message| message["params"]["update"]["sessionUpdate"] == "notice");
     assert_eq!(told["params"]["update"]["title"], "first: /mode edits");
-    // The editor's prompt waits behind the line of another client, which goes on.
+    // The editor's prompt waits for the line of another client, which continues.
     let keyed = format!("{}Idempotency-Key: long\r\n", bearer(&serving.token));
     send(&serving, "POST", &lines, &keyed, r#"{"text": "pause 1500"}"#);
     wait_for(&serving, &format!("/v1/sessions/{id}"), |state| state["is_running"] == true);
@@ -401,7 +402,7 @@ fn page_opens_by_a_link_and_shows_text_inert() {
     assert!(send(&serving, "GET", "/", &cookie, "").body.contains("workspace"));
     assert_eq!(send(&serving, "GET", "/usage", &cookie, "").status, 200);
 
-    // What changes something needs the page's own origin, and a read needs the cookie.
+    // A change requires the page's own origin, and reading requires the cookie.
     let lines = format!("{path}/lines");
     let typed = format!("{cookie}Content-Type: application/json\r\n");
     assert_eq!(send(&serving, "POST", &lines, &typed, r#"{"text": "say no"}"#).status, 401);

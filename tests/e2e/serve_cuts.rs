@@ -1,8 +1,8 @@
-//! Connections that are cut at any byte, and a server that is killed: each client of a session ends with the same transcript, each row
-//! and each byte once. The clients are bridges, as editors start them.
+//! Connections that are cut at any byte, and a server that is killed. Each client of a session ends with the same transcript, with
+//! each row and each byte once. The clients are bridges, as editors start them.
 //!
 //! `SERVE_CUTS` connections are cut while `SERVE_SESSIONS` sessions stream, and the server is killed `SERVE_KILLS` times.
-//! `PATCHBAY_SEED` is the seed of the bytes.
+//! `PATCHBAY_SEED` seeds the random cuts.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,11 +24,11 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// How long a client may wait for an answer, with its reconnects.
+/// How long a client may wait for a response, including reconnects.
 const PATIENCE: Duration = Duration::from_secs(240);
-/// Words of an answer.
+/// Number of words in an answer.
 const WORDS: usize = 150;
-/// The most bytes of a connection before it is cut.
+/// The maximum number of bytes on a connection before it is cut.
 const CUT_BYTES: u64 = 48 << 10;
 
 fn size(name: &str, default: usize) -> usize {
@@ -46,7 +46,7 @@ impl Numbers {
         self.0 % limit
     }
 
-    /// Returns the byte at which a connection is cut. Half of them are among the first, such as the handshake's.
+    /// Returns the byte at which a connection is cut. Half of the cuts are within the first bytes, such as the handshake.
     fn cut(&mut self) -> u64 {
         let most = CUT_BYTES >> self.below(6);
         1 + self.below(most)
@@ -57,7 +57,7 @@ impl Numbers {
 struct Proxy {
     server: Mutex<String>,
     numbers: Mutex<Numbers>,
-    /// Connections to cut.
+    /// How many connections to cut.
     wanted: AtomicUsize,
     cut: AtomicUsize,
 }
@@ -73,7 +73,7 @@ impl Proxy {
                 let (near_read, near_write) = near.into_split();
                 let (far_read, far_write) = far.into_split();
                 let [up, down] = [0, 1].map(|_| Mutex::new(None));
-                // Both ends are dropped at once.
+                // Both ends are dropped together.
                 tokio::select! {
                     () = proxy.pass(near_read, far_write, &up) => {}
                     () = proxy.pass(far_read, near_write, &down) => {}
@@ -82,7 +82,8 @@ impl Proxy {
         }
     }
 
-    /// Passes bytes on until the connection is cut, or has ended. `left`: the bytes before the cut, once there is to be one.
+    /// Forwards bytes until the connection is cut or ends. `left` is the number of bytes until the cut, or `None` if there is none
+    /// yet.
     async fn pass(
         &self,
         mut from: tokio::net::tcp::OwnedReadHalf,
@@ -116,7 +117,7 @@ impl Proxy {
 /// What an editor shows of a session.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Shown {
-    /// The kind of message, its id, and its text.
+    /// The kind, id and text of each message.
     messages: Vec<(String, String, String)>,
     /// The states of each tool call.
     calls: BTreeMap<String, Vec<String>>,
@@ -138,7 +139,7 @@ impl Shown {
         match update["sessionUpdate"].as_str().unwrap_or_default() {
             kind @ ("agent_message_chunk" | "user_message_chunk" | "agent_thought_chunk") => {
                 let (id, piece) = (text(&update["messageId"]), text(&update["content"]["text"]));
-                // Messages of the bridge and of the front are not rows.
+                // Messages of the bridge and of the front do not have rows.
                 if id.is_empty() || id.starts_with("host ") {
                     return;
                 }
@@ -217,14 +218,14 @@ impl Editor {
     }
 }
 
-/// The beginning, before any connection is cut: a bridge whose first connection fails gives up at once.
+/// The start, before any connection is cut, because a bridge whose first connection fails gives up immediately.
 struct Start {
-    /// Held while editors connect: the server closes the oldest of too many connections without a request.
+    /// Held while an editor connects: with too many connections, the server closes the oldest one that has sent no request.
     connecting: tokio::sync::Mutex<()>,
     connected: Barrier,
 }
 
-/// Talks in one session, from two editors, until `is_over`. Returns its id and what both have shown.
+/// Sends messages in one session, from two editors, until `is_over`. Returns the session's id and what both editors have shown.
 async fn talk(
     number: usize,
     port: u16,
@@ -258,7 +259,7 @@ async fn talk(
         let text = format!("say {first}\ncall files__read {{\"path\": \"a.txt\"}}\nthen say {second}");
         writer.prompt(&session, &text).await;
     }
-    // A message that a kill left without an answer is answered with this one.
+    // If a kill left the last message unanswered, the model answers it together with this one.
     writer.prompt(&session, "say No server is killed any more.").await;
     let end = format!("The end of {number}.");
     writer.prompt(&session, &format!("say {end}")).await;

@@ -1,5 +1,5 @@
-//! What `patchbay serve` refuses: every route and method without a token that works, with a foreign `Host`, and with ids that are
-//! unknown or belong to someone else, which are refused with the same bytes.
+//! What `patchbay serve` refuses: every route and method without a working token, with a foreign `Host`, and with ids that are
+//! unknown or belong to another user. Both kinds of ids are refused with the same bytes.
 
 use std::{io::Write as _, path::Path};
 
@@ -15,10 +15,10 @@ use crate::{
     serve_api::{bearer, get, post, send, session},
 };
 
-/// An id that nothing has.
+/// An id that does not exist.
 const UNKNOWN: &str = "00000000-0000-4000-8000-000000000000";
 
-/// The routes beside the table of `/v1`.
+/// The routes outside of the table of `/v1`.
 const OTHER_ROUTES: &[(&str, &str)] = &[
     ("GET", "/"),
     ("GET", "/usage"),
@@ -32,7 +32,7 @@ const OTHER_ROUTES: &[(&str, &str)] = &[
     ("GET", "/nowhere"),
 ];
 
-/// Makes a session in a folder that is not served, and returns its id.
+/// Creates a session in a folder that is not served, and returns its id.
 fn foreign_session(patchbay: &Patchbay, folder: &Path) -> String {
     patchbay.run(&["exec", "--workspace", folder.to_str().unwrap(), "call files__read {\"path\": \"key\"}"]);
     let all = patchbay.run(&["sessions", "--all", "--json"]).out;
@@ -40,7 +40,7 @@ fn foreign_session(patchbay: &Patchbay, folder: &Path) -> String {
     first["id"].as_str().unwrap().to_owned()
 }
 
-/// Returns a response without its date.
+/// Returns a response without its `date` header.
 fn without_date(answer: &str) -> String {
     answer.lines().filter(|line| !line.starts_with("date:")).collect()
 }
@@ -128,7 +128,7 @@ fn each_route_refuses_bad_input_in_one_way() {
                 _ => "{}",
             };
             if template.contains("{session}") {
-                // Unknown, not an id at all, and of a workspace that is not served: one reply.
+                // An unknown id, text that is not an id, and an id in a folder that is not served all get the same reply.
                 let replies = [&unknown, &filled("x"), &filled(hidden)]
                     .map(|path| send(&serving, &method, path, &bearer(&serving.token), if sends { body } else { "" }));
                 for reply in &replies {
@@ -166,7 +166,7 @@ fn each_route_refuses_bad_input_in_one_way() {
     }
     let foreign = post(&serving, "/v1/sessions", &json!({"workspace": outside}));
     assert_eq!((foreign.status, &foreign.json()["error"]["code"]), (400, &json!("folder_unusable")));
-    // Nor do lists and rows show it.
+    // Lists and rows do not show it either.
     let own = session(&serving);
     let read = json!({"text": "call files__read {\"path\": \"key\"}"});
     assert_eq!(post(&serving, &format!("{own}/lines?wait=60"), &read).status, 202);
@@ -249,7 +249,7 @@ fn mcp_session_of_another_token_is_unknown() {
     assert_eq!((refused.status, &refused.json()["error"]["code"]), (403, &json!("token_right")));
 }
 
-/// A message in fragments that never ends is closed at the limit of a message, and another client does not notice.
+/// A fragmented message that never ends is closed at the message limit, and other clients do not notice.
 #[test]
 fn message_without_an_end_is_closed_at_its_limit() {
     let patchbay = Patchbay::quick();
@@ -270,7 +270,7 @@ fn message_without_an_end_is_closed_at_its_limit() {
             assert_eq!(client.prompt(2, &session, "say Still here."), "end_turn");
         }
     }
-    // A close that was sent before the last fragments were read may be lost.
+    // The close frame may be lost if it was sent before the last fragments were read.
     assert!(matches!(closed(&mut endless), Some(1009) | None));
     assert_eq!(client.prompt(3, &session, "say And now."), "end_turn");
     let grown = resident_kib(serving.child.id()).saturating_sub(before);

@@ -1,5 +1,5 @@
-//! What `patchbay serve` answers beside sessions: tools for MCP clients, numbers, the text so far of an answer, and the page of each
-//! agent.
+//! What `patchbay serve` offers apart from sessions: tools for MCP clients, metrics, the partial text of an answer, and a page for
+//! each agent.
 
 use std::{
     io::{Read as _, Write as _},
@@ -18,7 +18,7 @@ use crate::{
     serve_api::{Reply, WRITE, bearer, follow, get, post, send, session, wait_for},
 };
 
-/// Posts a message of an MCP client. Returns the response, whose last event or body is a message.
+/// Posts an MCP client's message. Returns the response, in which the last event or the body is a message.
 fn mcp(serving: &Serving, path: &str, headers: &str, message: &Value) -> Reply {
     let accept = "Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2025-11-25\r\n";
     send(serving, "POST", path, &format!("{}{accept}{headers}", bearer(&serving.token)), &message.to_string())
@@ -31,7 +31,7 @@ fn message(reply: &Reply) -> Value {
     serde_json::from_str(last).unwrap_or_else(|_| panic!("{} {}", reply.status, reply.body))
 }
 
-/// Begins a session, and returns the header that names it.
+/// Begins a session, and returns the header with its id.
 fn begin(serving: &Serving, path: &str) -> String {
     let begun = mcp(serving, path, "", &initialize("tester"));
     let id = begun.head.lines().find_map(|line| line.strip_prefix("mcp-session-id: "));
@@ -94,7 +94,7 @@ fn mcp_client_elsewhere_calls_tools_in_a_workspace_of_the_server() {
     let mut rest = String::new();
     stream.read_to_string(&mut rest).unwrap();
     assert!(rest.ends_with("\r\n0\r\n\r\n"), "{rest}");
-    // A server that ends is not held by clients that keep sessions open.
+    // Clients with open sessions do not delay the server's shutdown.
     assert!(Command::new("kill").args(["-TERM", &serving.child.id().to_string()]).status().unwrap().success());
     assert_eq!(serving.child.wait().unwrap().code(), Some(0));
 }
@@ -124,7 +124,7 @@ fn client_that_joins_in_mid_answer_gets_the_text_so_far_and_no_piece_twice() {
         seen[at..].iter().filter(|(_, _, data)| is_piece(data)).map(|(_, _, data)| data["text"].as_str().unwrap());
     let joined: String = std::iter::once(so_far).chain(pieces).collect();
     assert_eq!((joined.trim(), seen.last().unwrap().2["content"].as_str().unwrap().trim()), (&*text, &*text));
-    // The page shows it, too.
+    // The page shows it as well.
     post(&serving, &format!("{path}/lines"), &json!({"text": format!("say {text}")}));
     follow(&serving, &format!("{path}/events"), "", |_, data| data["event"] == "delta");
     let page = format!("{}/events?after=0", path.replace("/v1", ""));
@@ -197,7 +197,7 @@ fn page_shows_one_agent_and_links_to_the_others() {
     let talk_to = format!("data-line=\"/switch {child}\"");
     assert!(child_page.contains(&talk_to) && !child_page.contains("id=\"line\""), "{child_page}");
     assert_eq!(get(&serving, &format!("{page}?agent={}", "00000000-0000-4000-8000-000000000000")).status, 404);
-    // Events of the other agent are not shown, and each state tells who is in view.
+    // Events of the other agent are not shown, and each state event names the agent in view.
     let events = format!("{page}/events?after=0&agent={child}");
     let last = post(&serving, &format!("{path}/lines?wait=60"), &json!({"text": "say Again."})).json();
     let until = last["after"].as_u64().unwrap() + 2;

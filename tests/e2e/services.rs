@@ -1,5 +1,5 @@
-//! Compatible services: their tables in `docs/providers.md`, and their answers as the recordings have them. A turn with
-//! a call goes through the whole program; the second request must meet the service's demands.
+//! Compatible services: their tables in `docs/providers.md`, and their recorded responses. A turn with a call runs through the
+//! whole program, and the second request must meet the service's requirements.
 
 use std::{
     collections::BTreeSet,
@@ -16,14 +16,14 @@ use patchbay_tests::{
 };
 
 struct Service {
-    /// The name of its table, and of its recording.
+    /// The name of the service's table, and of its recording.
     name: &'static str,
     model: &'static str,
-    /// The path of its requests.
+    /// The path to which requests are sent.
     path: &'static str,
-    /// The variable of its key; `""` for none, `"command"` for a key command.
+    /// The environment variable with the key; `""` for none, `"command"` for a key command.
     key: &'static str,
-    /// Parts of the second request, which sends the result of the call.
+    /// Strings that the second request, which sends the result of the call, must contain.
     demands: &'static [&'static str],
 }
 
@@ -178,12 +178,12 @@ fn turn_with_a_call_works_with_every_service() {
         for demand in *demands {
             assert!(requests[1].contains(demand), "{name} needs {demand}: {}", requests[1]);
         }
-        // The input of the call is the model's, and the tool's result echoes it.
+        // The model wrote the call's input, and the tool's result echoes it.
         assert!(requests[1].contains(r#"{\"city\":"#) && requests[1].contains("Zürich"), "{name}: {}", requests[1]);
     }
 }
 
-/// Returns a line of a table with the origin of `server`, and with a key command of this test.
+/// Returns a line of a table with the origin of `server`, and with this test's key command.
 fn here(line: &str, server: &Server, patchbay: &Patchbay) -> String {
     if let Some(url) = line.strip_prefix("origin = \"") {
         let rest = url.split_once("://").expect("a URL").1.trim_end_matches('"');
@@ -193,8 +193,8 @@ fn here(line: &str, server: &Server, patchbay: &Patchbay) -> String {
     if line.starts_with("key_command = ") {
         let file = patchbay.home().join("config/give-key");
         fs::create_dir_all(file.parent().unwrap()).unwrap();
-        // A process of its own writes it. Programs that other tests start at this moment may hold what this one has open for
-        // writing, and such a file cannot be run.
+        // A separate program writes the file. If this process wrote it, a program that another test is starting could have it open
+        // for writing, and it could not be executed.
         let write = "printf '#!/bin/sh\\necho %s\\n' \"$1\" >\"$2\" && chmod 755 \"$2\"";
         let written = Command::new("sh").args(["-c", write, "sh", KEY]).arg(&file).status().unwrap();
         assert!(written.success(), "{written}");

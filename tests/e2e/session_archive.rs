@@ -1,11 +1,11 @@
-//! Tests of `patchbay sessions show`, which prints stored sessions, and of `patchbay sessions gc` with an age.
+//! `patchbay sessions show`, which prints stored sessions, and `patchbay sessions gc` with an age.
 
 use std::io::{BufRead as _, BufReader};
 
 use patchbay_tests::{answers::json_lines, binary::Patchbay};
 use serde_json::json;
 
-/// The agents of the last session: UUIDs in the order of their creation, the root first.
+/// Returns the UUIDs of the last session's agents in order of creation, the root first.
 fn agents(patchbay: &Patchbay) -> Vec<String> {
     let tree = patchbay.run(&["sessions", "show", &patchbay.last_session(), "--tree", "--json"]);
     json_lines(&tree.out).iter().map(|agent| agent["agent"].as_str().unwrap().to_owned()).collect()
@@ -50,7 +50,7 @@ fn show_prints_the_conversation_of_the_agent_in_view() {
                     > /skill plan_compiler\n";
     assert!(shown.starts_with(expected), "{shown}");
     assert!(shown.contains("\n\n> fail server never\nError: demo: demo fails as requested: server"), "{shown}");
-    // A program reads the rows as `exec --json` prints them.
+    // With `--json`, the rows have the same form as in `exec --json`.
     let rows = json_lines(&show(&patchbay, &[&patchbay.last_session(), "--json"]));
     assert_eq!(
         (&rows[0]["event"], &rows[0]["seq"], &rows[0]["kind"]),

@@ -16,7 +16,7 @@ fn session(patchbay: &Patchbay) -> String {
     live.session().to_owned()
 }
 
-/// Asserts exit code 1, an empty standard output, and this error.
+/// Asserts exit code 1, an empty standard output, and this error text.
 fn assert_refused(patchbay: &Patchbay, arguments: &[&str], words: &str) {
     let ran = patchbay.run(arguments);
     assert_eq!((ran.code, &*ran.out, &*ran.err), (Some(1), "", &*format!("Error: {words}\n")), "{arguments:?}");
@@ -98,7 +98,7 @@ fn sessions_are_listed_as_json() {
             "first_words": words, "open_in": null, "recorded_calls": 0,
         })
     };
-    // The newest first, whatever its workspace.
+    // Newest first, whatever the workspace.
     let other = expected(&other, "2026-11-21 20:05", &elsewhere, "/calc 3");
     assert_eq!(listed, [other, expected(&one, "2026-11-21 20:04", &workspace, "/calc 1")]);
 }
@@ -146,7 +146,7 @@ fn short_id_of_similar_sessions_is_longer() {
     assert_eq!(patchbay.run(&["exec", "--session", short, "/calc 2"]).out, "2\n");
 }
 
-/// Changes the id `other` to one with the same first 8 characters as `id`, and returns it.
+/// Changes the id `other` to one that shares its first 8 characters with `id`, and returns it.
 fn rename_alike(patchbay: &Patchbay, id: &str, other: &str) -> String {
     let alike = format!("{}{}", &id[..8], &other[8..]);
     let database = patchbay.database("patchbay.db");

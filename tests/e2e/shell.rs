@@ -1,4 +1,4 @@
-//! `patchbay completions` and `patchbay man`: generated from the definition of the command line.
+//! `patchbay completions` and `patchbay man`, which are generated from the definition of the command line.
 
 use std::{io::Write as _, process::Stdio};
 

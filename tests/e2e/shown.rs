@@ -1,4 +1,4 @@
-//! A model's view of many skills and tools, and how it finds the rest.
+//! What a model sees of many skills and tools, and how it finds the rest.
 
 use std::sync::Mutex;
 
@@ -13,14 +13,14 @@ use serde_json::{Value, json};
 
 use crate::provider_servers::body;
 
-/// A home whose model answers from a script: each answer is a list of calls, or null for the text `Done.`
+/// A home whose model answers from a script. Each answer is a list of calls, or null for the text `Done.`
 struct Stage {
     server: Server,
     patchbay: Patchbay,
 }
 
 impl Stage {
-    /// `context` has the lines of the table `[context]`.
+    /// `context` contains the lines of the table `[context]`.
     fn new(context: &str, script: Vec<Value>) -> Self {
         let answers: Vec<Vec<u8>> = script
             .iter()
@@ -79,7 +79,7 @@ fn description<'a>(request: &'a Value, name: &str) -> &'a str {
     tool["function"]["description"].as_str().unwrap()
 }
 
-/// Returns the first request of a conversation in a home that is as after an installation, but for what `change` does.
+/// Returns the first request of a conversation in a freshly installed home that `change` may modify.
 fn first_request(format: &Format, change: impl Fn(&Patchbay)) -> String {
     let server = Server::always(format.answer_with(&["Done."]));
     let patchbay = format.plain_home(&server, "");
@@ -129,7 +129,7 @@ fn first_request_with_300_skills_names_them_all_in_30_kb() {
         for n in 0..300 {
             assert!(request.contains(&format!("skill-{n:03}")), "{}: {n}", format.provider);
         }
-        // The first ones have their whole description.
+        // The first skills keep their whole descriptions.
         assert!(request.contains(&format!("- skill-000: {}", &about[..200])), "{}", format.provider);
     }
 }
@@ -150,7 +150,7 @@ fn list_of_skills_is_bounded_and_the_rest_is_found() {
     assert!(described.contains(&format!("\n- s000: Number 0 {}", "of many ".repeat(20).trim_end())), "{listing}");
     let named: Vec<&str> = named.split(", ").collect();
     assert!(named.is_sorted() && named.contains(&"zebra") && !named.contains(&"zoo"), "{listing}");
-    // The skills above without `zoo`, then `weather` and two bundled ones with instructions.
+    // The skills above except `zoo`, then `weather` and two bundled skills with instructions.
     assert_eq!(described.lines().count() - 1 + named.len(), 204, "{listing}");
     assert!(!listing.contains("Repairs a bicycle"));
     assert!(declared(&requests[0]).contains(&"find_skills"));
@@ -159,7 +159,7 @@ fn list_of_skills_is_bounded_and_the_rest_is_found() {
     assert!(!found.contains("zoo"), "a skill for people is not found: {found}");
 }
 
-/// The tools that a plain install does not declare, each with a task for which a model searches.
+/// The tools that a default installation does not declare, each with a task for which a model would search.
 const DEFERRED: [(&str, &str); 19] = [
     ("code__run", "run a program that calls many tools"),
     ("files__delete", "delete a file"),
@@ -230,7 +230,7 @@ fn each_deferred_tool_is_the_first_that_its_task_finds() {
     }
 }
 
-/// A person asks for something that no declared tool does.
+/// The user asks for something that no declared tool does.
 #[test]
 fn model_finds_notes_and_keeps_one() {
     let add = json!({"name": "notes__add", "input": {"text": "Ada likes tea."}});
@@ -252,7 +252,7 @@ fn model_finds_notes_and_keeps_one() {
     }
 }
 
-/// The mail tools are tools of the host, so no skill names them.
+/// The mail tools belong to the host, so no skill names them.
 #[test]
 fn model_finds_the_mail_tools_and_writes_to_an_agent() {
     let stage = Stage::new(
@@ -286,7 +286,7 @@ fn tool_that_is_not_declared_is_found_and_called() {
     let expected = r#"{"description":"Starts the flight of a rocket","input_schema":{"properties":{"to":{"type":"string"}},"type":"object"},"name":"many__launch_rocket"}"#;
     assert!(found.contains(expected), "{found}");
     assert_eq!(last_result(&requests[2]), r#"{"tool_success":true,"result":"{\"to\":\"the moon\"}"}"#);
-    // The model sees its own input.
+    // In the conversation, the model sees the input that it wrote.
     let messages = requests[2]["messages"].as_array().unwrap();
     let sent = &messages[messages.len() - 2]["tool_calls"][0]["function"];
     assert_eq!(sent["name"], "call_tool");
@@ -297,7 +297,7 @@ fn tool_that_is_not_declared_is_found_and_called() {
         assert_eq!(request["tools"].to_string(), requests[0]["tools"].to_string());
         assert_eq!(request["messages"][0].to_string(), requests[0]["messages"][0].to_string());
     }
-    // Fronts and the journal see the tool itself.
+    // Fronts and the journal see the name of the real tool.
     let rows: Vec<&Value> = answers[0].events.iter().filter(|event| event["kind"] == "assistant").collect();
     let part = &rows[1]["data"]["parts"][0];
     assert_eq!((&part["name"], &part["input"]), (&json!("many__launch_rocket"), &json!(r#"{"to":"the moon"}"#)));
@@ -310,7 +310,7 @@ fn tool_that_is_not_declared_is_found_and_called() {
     assert!(journal[1]["asker"].as_str().unwrap().starts_with("agent:"), "{}", journal[1]);
 }
 
-/// The texts of the workspace match best, but a repository can write any words into its skills.
+/// The workspace's skills match best, but a repository can write anything into its skills.
 #[test]
 fn search_returns_eight_results_and_two_of_an_untrusted_workspace() {
     let query = json!({"query": "rocket"});

@@ -1,4 +1,4 @@
-//! The files of skills: in the snapshot, with the session, and in components.
+//! The files of skills: in the snapshot, in the session, and in components.
 
 use std::fs;
 
@@ -202,7 +202,7 @@ fn skill_over_its_limits_says_so_everywhere() {
     }
 }
 
-/// Returns a component whose tool answers with the skill's file `references/a.md`, or with the error's message.
+/// Returns a component whose tool returns the skill's file `references/a.md`, or the error's message.
 fn reader() -> Vec<u8> {
     let call = r#"
         (call $read (i32.const 4096) (i32.const 15) (i64.const 0) (i32.const 65536) (i32.const 256))
@@ -221,7 +221,7 @@ fn reader() -> Vec<u8> {
     let more = r#"
         (import "patchbay:host/skill-files@0.1.0" "read" (func $read (param i32 i32 i64 i32 i32)))
         (data (i32.const 4096) "references/a.md")"#;
-    // While the component is asked for its tools, it must not be able to read the file.
+    // While the host asks the component for its tools, the component must not be able to read the file.
     let before_tools = "
         (call $read (i32.const 4096) (i32.const 15) (i64.const 0) (i32.const 65536) (i32.const 256))
         (if (i32.eqz (i32.load8_u (i32.const 256))) (then unreachable))";

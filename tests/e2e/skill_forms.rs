@@ -1,4 +1,4 @@
-//! The keys of SKILL.md that come from agentskills.io and Claude Code, and the folders where such skills are.
+//! The SKILL.md keys that come from agentskills.io and Claude Code, and the folders in which such skills are found.
 
 use std::fs;
 
@@ -34,7 +34,7 @@ fn skill_for_people_is_hidden_from_models() {
         "/help deploy",
     ]);
     assert_eq!(answers[0].message(), "Deployed to production.");
-    // Without skill files for models, the tool skill_file is not offered.
+    // If no skill has files that models may read, the tool `skill_file` is not offered.
     for (answer, code) in [(1, "skill_not_for_models"), (2, "tool_not_found"), (3, "skill_not_for_models")] {
         assert!(answers[answer].message().contains(code), "{}", answers[answer].message());
     }
@@ -43,7 +43,8 @@ fn skill_for_people_is_hidden_from_models() {
     assert!(answers[5].message().ends_with("- `disable_model_invocation`: true"), "{}", answers[5].message());
 }
 
-/// Also a program that a model wrote cannot call the tools of a skill for people, and does not find them. A person's program can.
+/// Even a program that a model wrote can neither call nor find the tools of a skill that only users may invoke. A user's program
+/// can.
 #[test]
 fn skill_for_people_is_hidden_from_programs_of_models() {
     let patchbay = Patchbay::quick();
@@ -80,7 +81,7 @@ fn skill_for_models_is_not_in_menus() {
     assert!(answers[3].message().contains("say Quiet."), "{}", answers[3].message());
 }
 
-/// No key of a SKILL.md grants or runs anything, whichever root it is in.
+/// A key of a SKILL.md never grants or runs anything, whichever root the skill is in.
 #[test]
 fn nothing_in_a_skill_md_grants_or_runs() {
     let patchbay = Patchbay::quick();
@@ -114,7 +115,7 @@ fn nothing_in_a_skill_md_grants_or_runs() {
     assert!(!patchbay.workspace().join("x.txt").exists());
 }
 
-/// Returns the source that a `/help` shows.
+/// Returns the source that `/help` shows.
 fn source(help: &str) -> &str {
     help.lines().find_map(|line| line.strip_prefix("- `source`: ")).unwrap_or(help)
 }

@@ -1,10 +1,10 @@
-//! Fifty shapes of skills as people publish them: their frontmatter with its quirks, and their files. The texts are our own.
+//! Fifty skills in the forms that people publish: frontmatter with its quirks, and files. The texts are our own.
 
 use std::{collections::BTreeSet, fs};
 
 use patchbay_tests::binary::Patchbay;
 
-/// Name, frontmatter and files. The contents follow from the ends of the paths.
+/// Name, frontmatter and file paths. The extension of a path determines the file's contents.
 type Shape = (&'static str, &'static str, &'static [&'static str]);
 
 #[rustfmt::skip]

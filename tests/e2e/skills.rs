@@ -1,6 +1,6 @@
-//! `/skills` and `/help`: how a snapshot is displayed.
+//! `/skills` and `/help`: how they display a snapshot.
 //!
-//! The code `skills_empty` cannot be reached through the binary, because the bundled skills are always present.
+//! The binary cannot produce the code `skills_empty`, because the bundled skills are always present.
 
 use patchbay_tests::{binary::Patchbay, guest::Guest};
 

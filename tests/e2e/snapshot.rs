@@ -1,4 +1,4 @@
-//! The snapshot of a session: only `/reload_skills` changes it, and it works without the files it was built from.
+//! A session's snapshot: only `/reload_skills` changes it, and it keeps working without the files that it was built from.
 
 use std::fs;
 
@@ -160,7 +160,7 @@ fn user_skill_overrides_a_bundled_one() {
     let answers = patchbay.answers(&["/skills", "/help calc", "/calc 1"]);
     assert!(answers[0].message().starts_with("calc - Mine\n"), "{}", answers[0].message());
     assert!(answers[1].message().contains("\n- `source`: user\n"));
-    // The alias of the bundled skill is gone too; `/calc` is the name of the user's.
+    // The alias of the bundled skill is gone as well, so `/calc` names the user's skill.
     assert_eq!(answers[2].rows()[0], ("skill", "Count on your fingers.\n\nARGUMENTS: 1"));
 }
 
@@ -294,7 +294,7 @@ fn reload_reports_rejected_skills() {
     assert_eq!(lines[3], "! taken [command_alias_collision] Alias '/fork' is a built-in command; skill excluded.");
     assert!(lines[4].starts_with("! works [malformed_frontmatter] Line "), "{lines:?}");
     assert_eq!(answer.data()["diagnostics"].as_array().unwrap().len(), 3);
-    // Reported skills are not reported again.
+    // A skill that was reported once is not reported again.
     assert_eq!(live.message("/reload_skills").lines().count(), 1);
     assert_eq!(live.message("/skills").lines().filter(|line| line.contains('[')).count(), 3);
 }
@@ -326,7 +326,7 @@ fn links_to_one_file_are_read_up_to_the_limit() {
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     let kilobytes: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
     assert!(kilobytes < 200 << 10, "{kilobytes} kB");
-    // All snapshots refer to the text, which is stored once.
+    // All snapshots share the text, which is stored once.
     live.wait_for_exit();
     let size = fs::metadata(patchbay.home().join("data/patchbay.db")).unwrap().len();
     assert!(size < 4 << 20, "{size} bytes");

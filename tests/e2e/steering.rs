@@ -1,4 +1,4 @@
-//! Messages that join the running turn: where they go, which lines they never overtake, and how they are stored.
+//! Messages that join the running turn: where they appear, which lines they never overtake, and how they are stored.
 
 use std::{
     sync::{
@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
 
-/// A server whose answers the test sends, one for each request to the model.
+/// A server whose responses the test sends, one per request to the model.
 struct Gate {
     server: Server,
     answers: Sender<Vec<u8>>,
@@ -38,7 +38,7 @@ impl Gate {
         let asked = Arc::new(Mutex::new(Vec::new()));
         let keep = Arc::clone(&asked);
         let server = Server::new(move |request| {
-            // Others ask for the list of models.
+            // Other requests fetch the list of models.
             if !request.starts_with("POST") {
                 return server::response("404 Not Found", "text/plain", "");
             }
@@ -52,7 +52,7 @@ impl Gate {
         self.answers.send(answer).unwrap();
     }
 
-    /// Returns the requests to the model, including those that wait for their answers.
+    /// Returns the requests to the model, including those still waiting for a response.
     fn requests(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
     }
@@ -146,7 +146,7 @@ async fn messages_join_the_turn_after_the_results_of_all_calls() {
         joined += usize::from(matches!(event.kind, EventKind::LineDequeued { reason: DequeueReason::Joined, .. }));
     }
     assert_eq!((turns, joined), (1, 2));
-    // Requests only grow.
+    // Each request only adds to the previous one.
     let sent: Vec<_> = gate.requests().iter().map(|request| messages(request)).collect();
     let roles: Vec<_> = sent[1][sent[0].len()..].iter().map(|message| message["role"].clone()).collect();
     assert_eq!(roles, ["assistant", "tool", "tool", "user"]);
@@ -156,7 +156,7 @@ async fn messages_join_the_turn_after_the_results_of_all_calls() {
     assert_eq!(play.text("/history").await, "> zero\n> faster\n> shorter\nDone.");
 }
 
-/// After a last answer, and after calls that were not followed by a request, the message begins a turn.
+/// After the last answer, or after calls that no request followed, the message starts a turn.
 #[tokio::test(flavor = "multi_thread")]
 async fn message_begins_a_turn_if_no_request_follows() {
     let (play, gate) = gated_play().await;
@@ -212,7 +212,7 @@ async fn captured_and_held_lines_join_no_turn() {
     assert_eq!(code(running).await, "turn_cancelled");
     gate.answer(Vec::new());
     assert!(play.session.queue().held);
-    // A script goes before held lines, which do not join its turn.
+    // A script's line runs before held lines, which do not join its turn.
     let script = play.session.submit_input(LineInput { ahead: true, joins: true, ..LineInput::from("script") });
     gate.answer(calls());
     gate.answer(done("Script."));
@@ -264,7 +264,7 @@ async fn files_come_with_a_message_that_joins() {
     assert!(shown.contains("no__tool, text(101)), image/png(16, a.png), text(12), text(12)\n"), "{shown}");
 }
 
-/// Eight children work at once, and each gets a message.
+/// Eight children work concurrently, and each gets a message.
 #[tokio::test(flavor = "multi_thread")]
 async fn messages_join_the_turns_of_eight_children_at_once() {
     let play = Play::new().await;
@@ -290,16 +290,16 @@ async fn messages_join_the_turns_of_eight_children_at_once() {
     play.check();
 }
 
-/// What a user does, or how long the user waits, in milliseconds.
+/// What the user does, or how long the user waits, in milliseconds.
 #[derive(Clone, Debug)]
 enum Step {
     Steer,
     Later,
     /// A message whose turn fails.
     Fail,
-    /// A command that begins a turn.
+    /// A command that starts a turn.
     Guide,
-    /// A command that runs beside the turn, and one that later lines wait for.
+    /// A command that runs during the turn, and one that later lines wait for.
     Calc,
     Model,
     Capture,
@@ -335,7 +335,7 @@ fn number_in(text: &str) -> usize {
     number.parse().unwrap()
 }
 
-/// Whether a line was kept, which its outcome says.
+/// Returns whether a line was kept, according to its outcome.
 fn is_kept(outcome: &Outcome) -> bool {
     !outcome.line().contains("othing of this line was kept")
 }
@@ -344,13 +344,13 @@ fn is_kept(outcome: &Outcome) -> bool {
 #[derive(Default)]
 struct Lines {
     open: Vec<(usize, Submitted)>,
-    /// Of each line that has ended, or waits in a closed session, whether it is kept. Not of those that were taken back later.
+    /// Whether each line that ended, or that waits in a closed session, was kept. Lines that were taken back later are left out.
     kept: Vec<(usize, bool)>,
     count: usize,
 }
 
 impl Lines {
-    /// Waits for all lines; `meanwhile` is called again and again.
+    /// Waits for all lines, calling `meanwhile` repeatedly.
     async fn end(&mut self, meanwhile: impl Fn()) {
         for (number, mut line) in std::mem::take(&mut self.open) {
             let outcome = loop {
@@ -385,7 +385,7 @@ async fn act(play: &mut Play, lines: &mut Lines, step: &Step) {
             if let Some(last) = play.session.queue().lines.last()
                 && let Some(taken) = play.session.take_back(last.id).await
             {
-                // One that waited in a closed session has no outcome any more.
+                // A line that waited in a closed session has no outcome any more.
                 lines.kept.retain(|(number, _)| *number != number_in(&taken));
             }
             return;
@@ -449,7 +449,7 @@ async fn keeps_all(play: &mut Play, steps: &[Step]) -> Result<(), TestCaseError>
     Ok(())
 }
 
-/// Whatever a user types, and whenever: each line is stored once or its outcome says that it is not, and in the order typed.
+/// Whatever and whenever the user types: each line is either stored once, in the order typed, or its outcome says that it was not.
 #[test]
 fn no_line_is_lost_doubled_or_reordered() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
@@ -463,7 +463,7 @@ fn no_line_is_lost_doubled_or_reordered() {
     tested.unwrap_or_else(|error| panic!("{error}"));
 }
 
-/// The kill comes at any moment: before the message leaves the queue, while it joins the turn, and after.
+/// The kill can happen at any moment: before the message leaves the queue, while it joins the turn, and afterwards.
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_agent_loses_no_message() {
     let play = Play::new().await;
@@ -497,7 +497,7 @@ fn wait_for_request(terminal: &Terminal, gate: &Gate, count: usize) {
     terminal.wait_until(&format!("{count} requests"), || gate.requests().len() >= count);
 }
 
-/// The row of a message stands where it joined, on the screen and in the request.
+/// A message's row is where the message joined, on the screen as well as in the request.
 #[cfg(unix)]
 #[test]
 fn enter_adds_a_message_to_the_turn_and_alt_enter_does_not() {
@@ -534,7 +534,7 @@ fn enter_adds_a_message_to_the_turn_and_alt_enter_does_not() {
         let sent = gate.requests();
         let [first, second, third] = &*sent else { panic!("{sent:#?}") };
         assert!(!first.contains("Celsius") && !second.contains("tomorrow") && third.contains("tomorrow"));
-        // The text comes behind the results.
+        // The text follows the results.
         let result = ["tool_result", "function_call_output", "functionResponse", "\"role\":\"tool\""];
         let result = result.into_iter().filter_map(|word| second.rfind(word)).max().expect("a result");
         assert!(second.find("In Celsius.").is_some_and(|text| text > result), "{second}");
@@ -563,7 +563,7 @@ fn stored_lines(patchbay: &Patchbay) -> [Vec<String>; 2] {
     ]
 }
 
-/// The process is killed before, while and after the message joins.
+/// The process is killed before, while, and after the message joins.
 #[cfg(unix)]
 #[test]
 fn killed_process_neither_loses_nor_doubles_a_message() {

@@ -1,4 +1,4 @@
-//! A session whose lock another process took over: the first process stores nothing more and reports it.
+//! A session whose lock another process took over: the first process stores nothing more, and reports it.
 
 use std::{
     fs,
@@ -17,7 +17,7 @@ fn signal(pid: u32, name: &str) {
     assert!(sent.success(), "{name}");
 }
 
-/// Stops a process while it holds no lock of the database, for which others would wait in vain.
+/// Stops a process at a moment when it holds no database lock, because others would wait for it in vain.
 fn stop(patchbay: &Patchbay, pid: u32) {
     let database = patchbay.database("patchbay.db");
     database.busy_timeout(Duration::from_millis(100)).unwrap();
@@ -32,7 +32,7 @@ fn stop(patchbay: &Patchbay, pid: u32) {
     }
 }
 
-/// Takes the session over from a stopped process by deleting its lock file, and runs a line in it.
+/// Takes over the session of a stopped process by deleting its lock file, and runs a line in it.
 fn take_over(patchbay: &Patchbay, session: &str, line: &str) {
     let refused = patchbay.run(&["exec", "--session", session, line]);
     assert!(refused.err.contains("is in use by process"), "{refused:?}");
@@ -71,7 +71,7 @@ fn running_answer_ends_when_its_session_is_taken_over() {
     let mut command = patchbay.command(&["exec", "--keep-going", "--session", &session]);
     let mut lost = command.stdin(Stdio::piped()).spawn().unwrap();
     let mut input = lost.stdin.take().unwrap();
-    // Twelve seconds of words: the answer goes on when the process continues, and is refused when it ends.
+    // Twelve seconds of words. The answer continues when the process does, and is refused when it ends.
     writeln!(input, "say {}\n/calc 3", ["word"; 24].join(" ")).unwrap();
     let until = Instant::now() + Duration::from_secs(60);
     let pieces = |patchbay: &Patchbay| {

@@ -1,4 +1,4 @@
-//! The tool `task_list`: how a model's plan is shown, in the terminal and in a client.
+//! The tool `task_list`: how the terminal and an ACP client show a model's plan.
 
 use patchbay_tests::{
     acp::{Peer, updates},
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 const CTRL_T: &str = "\x14";
 
-/// A call that lists tasks with these statuses.
+/// A call that lists tasks with these states.
 fn list(tasks: &[(&str, &str)]) -> String {
     let task = |(content, status): &(&str, &str)| json!({"content": content, "status": status});
     format!("call task_list {}", json!({"tasks": tasks.iter().map(task).collect::<Vec<_>>()}))
@@ -30,7 +30,7 @@ async fn list_is_kept_with_its_agent() {
     assert_eq!(contents, ["Read the logs", "Write the tests", "Tidy up"]);
     let result = play.results(root).await;
     assert_eq!(result[0]["result"], json!({"tasks": 3, "completed": 1}));
-    // A child has none, and neither has the agent that continues the conversation from before the message.
+    // Neither a child nor the agent that continues from before the message has a list.
     play.fork("").await;
     assert_eq!(play.session.tasks().await.unwrap(), []);
     play.switch(root).await;
@@ -39,7 +39,7 @@ async fn list_is_kept_with_its_agent() {
     play.switch(root).await;
     let play = play.restarted().await;
     assert_eq!(play.session.tasks().await.unwrap(), tasks);
-    // Calls that are refused change nothing.
+    // Refused calls change nothing.
     let long = "x".repeat(201);
     let many = vec![("x", "pending"); 51];
     for refused in [list(&[(&long, "pending")]), list(&[("x", "begun")]), list(&[("", "pending")]), list(&many)] {
@@ -82,7 +82,7 @@ fn row_shows_the_task_and_ctrl_t_the_list() {
     assert_eq!(terminal.wait_for_exit(), 0);
 }
 
-/// Returns the entries of each plan.
+/// Returns the entries of each plan that a client received.
 fn plans(messages: &[Value]) -> Vec<Value> {
     updates(messages, "plan").into_iter().map(|update| update["entries"].clone()).collect()
 }
@@ -100,7 +100,7 @@ fn clients_get_a_plan() {
     ]);
     for (id, line, expected) in [
         (2, some(), vec![entries.clone()]),
-        // The same list, and a view without one and back.
+        // The same list again, then a view without a list, and back.
         (3, some(), vec![]),
         (4, "/fork".to_owned(), vec![json!([])]),
         (5, "/switch root".to_owned(), vec![entries.clone()]),

@@ -1,4 +1,4 @@
-//! `patchbay` without a command and without a terminal: `exec --keep-going`.
+//! `patchbay` without a command and without a terminal, which is the same as `exec --keep-going`.
 
 use std::{
     io::{BufRead as _, BufReader, Write as _},
@@ -45,7 +45,7 @@ fn workspace_option_selects_the_workspace() {
     assert!(ran.out.contains("\nlocal - Local\n"), "{ran:?}");
 }
 
-/// A change between two lines is printed once.
+/// A change that happens between two lines is printed once.
 #[test]
 fn provider_changes_are_printed_between_lines() {
     let patchbay = Patchbay::new();
@@ -53,7 +53,7 @@ fn provider_changes_are_printed_between_lines() {
     let mut input = child.stdin.take().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
     let mut notes = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
-    // The first line reads the providers, and a later file then counts as a change. It comes whole.
+    // The first line reads the providers, and a file that appears later counts as a change. The file appears complete.
     writeln!(input, "/providers\n/calc 1").unwrap();
     assert!(lines.any(|line| line == "1"));
     patchbay.write("home/config/providers/.new", "none");

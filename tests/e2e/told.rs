@@ -1,4 +1,4 @@
-//! What agents are told about the start of their session: date, system, workspace, repository, and the instructions of the folders
+//! What agents are told about the start of their session: date, system, workspace, repository, and the instructions in folders
 //! above the workspace.
 
 use std::{fs, path::Path};
@@ -10,7 +10,7 @@ use crate::provider_servers::{body, by_case, whole};
 
 const ONE: &str = "1111111111111111111111111111111111111111";
 
-/// A repository at the folder of the tests, whose workspace is `workspace/a/b`.
+/// A repository in the test's folder, whose workspace is `workspace/a/b`.
 struct Repository {
     patchbay: Patchbay,
     server: Server,
@@ -34,7 +34,7 @@ impl Repository {
         self.patchbay.workspace().canonicalize().unwrap().display().to_string()
     }
 
-    /// Runs lines in `workspace/a/b` and returns what standard error got.
+    /// Runs lines in `workspace/a/b` and returns standard error.
     fn exec(&self, options: &[&str], lines: &[&str]) -> String {
         let model = format!("/model {}", ANTHROPIC.model);
         let arguments = [&["exec"], options, &[&*model], lines].concat();
@@ -45,7 +45,7 @@ impl Repository {
         errors
     }
 
-    /// Returns the texts of the first message of each request, without the agent's introduction, and the system context.
+    /// Returns the texts of the first message in each request, without the agent's introduction, and the system context.
     fn told(&self) -> Vec<(Vec<String>, Value)> {
         let told = |request: &String| {
             let body = body(request);
@@ -57,7 +57,7 @@ impl Repository {
         self.server.requests().iter().map(told).collect()
     }
 
-    /// Returns the texts of the first message of a new session, and what standard error got.
+    /// Returns the texts of a new session's first message, and standard error.
     fn told_now(&self) -> (Vec<String>, String) {
         let errors = self.exec(&[], &["case:now"]);
         (self.told().pop().unwrap().0, errors)
@@ -68,7 +68,7 @@ impl Repository {
 fn first_message_has_the_surroundings_and_never_changes() {
     let at = Repository::new();
     at.exec(&[], &["case:one", "case:two", "/agent default", "case:three", "/fork \"case:four\""]);
-    // The repository goes on, and the session is resumed by another process.
+    // The repository changes, and another process resumes the session.
     at.patchbay.write("workspace/.git/HEAD", "ref: refs/heads/other\n");
     at.patchbay.write("workspace/AGENTS.md", "Other rules.");
     fs::remove_file(at.patchbay.workspace().join("a/CLAUDE.md")).unwrap();

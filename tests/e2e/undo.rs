@@ -1,4 +1,4 @@
-//! `/undo` and `/diff`: files get back the contents from before a turn or command changed them.
+//! `/undo` and `/diff`: files get back the contents that they had before a turn or a command changed them.
 
 use std::{
     collections::BTreeMap,
@@ -15,7 +15,7 @@ use patchbay_tests::{
 };
 use serde_json::json;
 
-/// Returns a home in which the bundled `files` may change files.
+/// Returns a home in which the bundled skill `files` may change files.
 pub fn patchbay() -> Patchbay {
     let patchbay = Patchbay::quick();
     let granted = patchbay.run(&["grant", "add", "--root", "bundled", "files", "workspace-write", "workspace-delete"]);
@@ -32,7 +32,7 @@ pub fn write(path: &str, text: &str) -> String {
     format!("call files__write {}", json!({"path": path, "text": text}))
 }
 
-/// Returns path, permission bits and contents of all files in the workspace.
+/// Returns the path, permission bits and contents of each file in the workspace.
 pub fn tree(patchbay: &Patchbay) -> BTreeMap<String, (u32, Vec<u8>)> {
     let mut files = BTreeMap::new();
     let mut folders = vec![patchbay.workspace()];
@@ -75,7 +75,7 @@ fn changes_are_taken_back_and_come_back() {
     assert!(undone.contains("\nTo redo it: /undo 2\n"), "{undone}");
     assert_eq!(tree(&patchbay), before);
 
-    // An undo is passed over, and can be taken back by its number.
+    // `/undo` skips earlier undos, which can be reverted by their numbers.
     let ran = again(&patchbay, &["/undo", "/undo 1", "/undo 2", "/undo 7", "/undo x"]);
     assert!(ran.out.starts_with("Undid change 2: 3 files.\n"), "{ran:?}");
     for error in [
@@ -86,13 +86,13 @@ fn changes_are_taken_back_and_come_back() {
     ] {
         assert!(ran.err.contains(error), "{error}: {}", ran.err);
     }
-    // The file that was deleted again is no longer executable, because the patch leaves no file.
+    // Undoing the undo applies the patch again, which deletes the executable `z`.
     assert_eq!(tree(&patchbay), after);
     assert!(again(&patchbay, &["/undo"]).out.starts_with("Undid change 1: 3 files.\n"));
     assert_eq!(tree(&patchbay), before);
 }
 
-/// The model reads of an undo before the next message, once.
+/// The model is told about an undo once, before the next message.
 #[test]
 fn model_is_told_of_an_undo() {
     let patchbay = patchbay();
@@ -108,7 +108,7 @@ fn model_is_told_of_an_undo() {
     assert!(shown.contains(" user: text(71), text(71), text(2)\n"), "{shown}");
 }
 
-/// A file that was changed since is left and named; the other files are restored.
+/// A file that changed since then is named and left as it is; the other files are restored.
 #[test]
 fn files_that_changed_since_stay() {
     let patchbay = patchbay();
@@ -129,7 +129,7 @@ fn files_that_changed_since_stay() {
         "{}",
         ran.err
     );
-    // Newest first, the second file goes all the way back.
+    // Undone from newest to oldest, the second file goes all the way back.
     let ran = again(&patchbay, &["/undo", "/undo"]);
     assert!(ran.out.contains("Undid change 2: 1 file.") && ran.out.contains("Undid change 1: 1 file."), "{ran:?}");
     assert!(ran.out.contains("Not undone:\n- mine.txt: changed since, not by a tool of this session"), "{ran:?}");
@@ -137,7 +137,7 @@ fn files_that_changed_since_stay() {
     assert_eq!((&*text("mine.txt"), &*text("two.txt")), ("edited by hand\n", "old\n"));
 }
 
-/// The changes of agents that a turn forked belong to it; `--only` leaves them.
+/// A turn includes the changes by agents that it forked, unless `--only` is given.
 #[test]
 fn changes_of_forked_agents_are_taken_back_with_their_turn() {
     let patchbay = patchbay();
@@ -163,7 +163,7 @@ fn changes_of_killed_agents_are_taken_back_with_their_turn() {
     assert!(tree(&patchbay).is_empty());
 }
 
-/// A command that a person typed is a change of its own, and nothing is kept of a call that was refused.
+/// A command that the user typed is a change of its own. A refused call stores nothing.
 #[test]
 fn commands_are_changes_of_their_own() {
     let patchbay = patchbay();
@@ -173,10 +173,10 @@ fn commands_are_changes_of_their_own() {
     assert_eq!(tree(&patchbay).keys().collect::<Vec<_>>(), ["a.txt"]);
 }
 
-/// Number of the files of [`with_files`].
+/// Number of files that [`with_files`] creates.
 pub const FILES: usize = 40;
 
-/// Returns a home whose workspace has many files, and the calls with which a model writes `after` into all of them.
+/// Returns a home whose workspace has many files, and the calls with which a model writes `after` to each of them.
 pub fn with_files() -> (Patchbay, String) {
     let patchbay = patchbay();
     for number in 0..FILES {
@@ -192,7 +192,7 @@ pub fn changed_files(patchbay: &Patchbay) -> usize {
     (0..FILES).filter(|number| text(*number) == b"after\n").count()
 }
 
-/// The process is killed while a turn changes files, and while the changes are taken back. Afterwards all can be taken back.
+/// The process is killed while a turn changes files, and again while the changes are undone. All of them can still be undone.
 #[test]
 fn kills_lose_nothing_that_was_there() {
     let (patchbay, calls) = with_files();
@@ -204,7 +204,7 @@ fn kills_lose_nothing_that_was_there() {
         kill_when(&patchbay, &["exec", "--session", &session, &calls], || changed() >= kill_at);
         assert!(changed() >= kill_at);
         kill_when(&patchbay, &["exec", "--session", &session, "/undo"], || changed() < kill_at);
-        // Whatever the kill left, the rest is taken back.
+        // Whatever the kill left is undone.
         let ran = patchbay.run(&["exec", "--session", &session, "/undo"]);
         let mut after = tree(&patchbay);
         // A kill can leave the temporary file of a write.
@@ -213,7 +213,7 @@ fn kills_lose_nothing_that_was_there() {
     }
 }
 
-/// Runs a command and kills it as soon as `reached`, unless it ended before.
+/// Runs a command and kills it as soon as `reached` returns true, unless it has ended before.
 pub fn kill_when(patchbay: &Patchbay, arguments: &[&str], reached: impl Fn() -> bool) {
     let mut child = patchbay.command(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let end = Instant::now() + PATIENCE;

@@ -1,5 +1,4 @@
-//! Files through the user's editor: the skill `files` reads unsaved text and writes through the editor,
-//! within the guard of the workspace.
+//! Files in the user's editor: the skill `files` reads unsaved text and writes through the editor, with the same protected files.
 
 use std::{
     collections::BTreeMap,
@@ -20,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::searching::searching;
 
-/// An editor whose texts of files differ from those on disk.
+/// An editor whose file contents differ from those on disk.
 #[derive(Default)]
 struct FakeEditor {
     texts: Mutex<BTreeMap<PathBuf, String>>,
@@ -54,7 +53,7 @@ impl Editor for FakeEditor {
     }
 }
 
-/// A session whose skills are `files` and `grep`, with all grants.
+/// A session with the skills `files` and `grep`, and all their grants.
 async fn play() -> Play {
     let patchbay = Patchbay::new();
     let plugins = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins");
@@ -84,7 +83,7 @@ impl FakeEditor {
     }
 }
 
-/// Calls a tool by the model, and returns the envelope of its result.
+/// Lets the model call a tool, and returns the envelope of its result.
 async fn call(play: &Play, tool: &str, input: Value) -> Value {
     play.run(&format!("call {tool} {input}")).await;
     play.results(play.session.view()).await.pop().unwrap()
@@ -117,14 +116,14 @@ async fn unsaved_text_is_read_and_edited_in_the_editor() {
 async fn editor_is_asked_once_for_a_long_text() {
     let play = play().await;
     play.patchbay.write("workspace/long.txt", "short");
-    // Over the size of one read of the skill.
+    // More than the skill reads at a time.
     let long = "0123456789abcde\n".repeat(100_000);
     let editor = FakeEditor::default().open(&play, "long.txt", &*long);
     let edit = json!({"path": "long.txt", "old": "short", "new": "x"});
     let refused = call(&play, "files__edit", edit).await;
     assert!(refused["error"].as_str().unwrap().contains("does not occur"), "{refused}");
     assert_eq!(editor.reads.lock().unwrap().len(), 1);
-    // More than the host takes.
+    // More than the host accepts.
     let path = editor.texts.lock().unwrap().keys().next().unwrap().clone();
     editor.texts.lock().unwrap().insert(path, "x".repeat((4 << 20) + 1));
     let refused = call(&play, "files__read", json!({"path": "long.txt"})).await;
@@ -163,13 +162,13 @@ async fn refusal_of_the_editor_is_the_error_of_the_tool() {
     let error = "the editor could not write 'a.txt': the file is read-only here";
     assert!(write["error"].as_str().unwrap().contains(error), "{write}");
     assert_eq!(fs::read_to_string(play.patchbay.workspace().join("a.txt")).unwrap(), "saved");
-    // An editor that reads nothing: the disk is read.
+    // This editor cannot read files, so the disk is read.
     FakeEditor { only_writes: true, ..FakeEditor::default() }.open(&play, "a.txt", "not saved");
     let read = call(&play, "files__read", json!({"path": "a.txt"})).await;
     assert!(read["result"].to_string().contains("saved") && !read.to_string().contains("not saved"), "{read}");
 }
 
-/// A home with the skill `first`, which searches for a needle. It also asks to write files, so it reads through the editor.
+/// A home with the skill `first`, which searches for a needle. It also requests write access, so it reads through the editor.
 fn home_with_search() -> Patchbay {
     let patchbay = Patchbay::new();
     let skill_md = "---\ncapabilities: [{name: workspace-read}, {name: workspace-write, optional: true}]\n---\n";
@@ -178,7 +177,7 @@ fn home_with_search() -> Patchbay {
     patchbay
 }
 
-/// A search by a skill that also asks to write files. Without the editor, no file would match.
+/// A search by a skill that also requests write access. Without the editor, no file would match.
 #[tokio::test]
 async fn search_of_few_files_sees_unsaved_text() {
     let patchbay = home_with_search();

@@ -1,4 +1,4 @@
-//! Progress of compilation: shown in a terminal, not in other output; and that starts can be interrupted meanwhile.
+//! Progress of compilation: it is only shown in a terminal, and the start can be interrupted while it is shown.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use patchbay_tests::{
     terminal::{CTRL_C, CTRL_D, ENTER, Terminal},
 };
 
-/// Returns a skill with so much code that compiling it takes seconds.
+/// Returns a skill with so much code that its compilation takes seconds.
 fn slow(n: usize) -> Vec<u8> {
     let function = format!(
         "(func (param $a i64) (result i64) (local.get $a){})\n",
@@ -19,14 +19,14 @@ fn slow(n: usize) -> Vec<u8> {
 
 const COMPILING: &str = "Compiling 1 new component… 0/1";
 
-/// Creates a home whose bundled components are compiled.
+/// Creates a home with compiled bundled components.
 fn used() -> Patchbay {
     let patchbay = Patchbay::new();
     assert_eq!(patchbay.line("/calc 1 + 1"), "2");
     patchbay
 }
 
-/// Waits until the progress line is removed. The text that a test waited for before may be drawn a moment earlier.
+/// Waits until the progress line is removed. The text that a test waited for may be drawn a moment before that.
 fn wait_for_removed_progress(terminal: &Terminal) {
     terminal.wait_until("the progress is removed", || !terminal.lines().iter().any(|line| line.contains("Compiling")));
 }
@@ -71,7 +71,7 @@ fn exec_in_a_terminal_shows_compilation_progress() {
     assert_eq!(terminal.wait_for_exit(), 0);
 }
 
-/// A screen reader would read each update of a line that is drawn again.
+/// A screen reader would read a line again each time it is redrawn.
 #[test]
 fn plain_terminal_prints_compilation_progress_once() {
     let patchbay = used();
@@ -104,7 +104,7 @@ fn slow_workspace() -> Patchbay {
     patchbay
 }
 
-/// A process that is not stopped compiles for minutes; one that is stopped ends within this time even on a busy machine.
+/// How soon a stopped process must end, even on a busy machine. If it is not stopped, it compiles for minutes.
 const AT_MOST: Duration = Duration::from_secs(20);
 
 /// Runs the binary in a terminal, presses Ctrl+C while it compiles, and asserts that it ends.
@@ -138,7 +138,7 @@ fn timeout_ends_an_exec_compiling_at_start() {
     assert_eq!((ran.code, &*ran.out, &*ran.err), (Some(3), "", error));
 }
 
-/// Tests on Linux that no compiler is left: they look into `/proc`.
+/// Linux tests that look into `/proc` to check that no compiler is left running.
 #[cfg(target_os = "linux")]
 mod compilers {
     use std::{fs, path::PathBuf, process::Child, thread};
@@ -149,7 +149,8 @@ mod compilers {
     struct CompilerProcess(PathBuf);
 
     impl CompilerProcess {
-        /// Waits until `program` has a compiler that has read its component and compiles. Returns `None` if it ends before.
+        /// Waits until a compiler started by `program` has read its component and is compiling. Returns `None` if it ends before
+        /// that.
         fn wait_for(program: &mut Child) -> Option<Self> {
             let parent = program.id().to_string();
             let is_compiler = |process: &Self| {
@@ -184,8 +185,8 @@ mod compilers {
             (!ended).then(|| fields[11..13].iter().map(|ticks| ticks.parse::<u64>().unwrap()).sum())
         }
 
-        /// Waits until it has ended, and asserts that it was stopped: that it did not compile for another second of processor
-        /// time, whatever else the machine does.
+        /// Waits until the compiler has ended, and asserts that it was stopped: that it did not compile for another second of
+        /// processor time, whatever the load of the machine.
         fn assert_stopped(&self) {
             let Some(first) = self.ticks() else { return };
             while let Some(ticks) = self.ticks() {
@@ -198,7 +199,7 @@ mod compilers {
     #[test]
     fn timeout_stops_the_compiler() {
         let patchbay = slow_workspace();
-        // On a busy machine, the time may be over before a compiler is at work. Then there is more of it.
+        // On a busy machine, the time may be over before a compiler is at work. The next attempt has more time.
         for seconds in ["3", "12", "48"] {
             let mut program = patchbay.command(&["exec", "--timeout", seconds, "/calc 1"]).spawn().unwrap();
             if let Some(compiler) = CompilerProcess::wait_for(&mut program) {

@@ -67,14 +67,14 @@ impl AdapterHarness {
         within_30_seconds(self.sandbox.begin(loaded, request(), &[], &self.budgets, log)).await
     }
 
-    /// Asserts that the first step fails and that a good adapter still works; returns the failure.
+    /// Asserts that the first step fails and that a good adapter still works. Returns the failure.
     async fn assert_begin_fails(&self, adapter: &Adapter) -> Failure {
         let failure = self.begin(adapter).await.err().expect("the adapter did not fail");
         self.assert_still_works().await;
         failure
     }
 
-    /// Asserts that a later step fails, that the instance has then ended, and that a good adapter still works; returns the failure.
+    /// Asserts that a later step fails, that the instance has then ended, and that a good adapter still works. Returns the failure.
     async fn assert_resume_fails(&self, adapter: &Adapter) -> Failure {
         let (mut running, _) = self.begin(adapter).await.unwrap();
         for _ in 0..1_000 {
@@ -215,7 +215,7 @@ async fn endless_step_is_stopped() {
     }
     let resuming = Adapter { before_resume: endless_loop(""), ..Adapter::default() };
     assert_eq!(harness.assert_resume_fails(&resuming).await, Failure::Exceeded(Exceeded::StepFuel(10_000_000)));
-    // With the time limit only.
+    // Only the time limit applies.
     let clock = Budgets { step_fuel: u64::MAX >> 1, fuel: u64::MAX >> 1, step_ms: 60, ..budgets() };
     let harness = AdapterHarness::with_limits(small_limits(), clock);
     let late = Failure::Exceeded(Exceeded::StepTime(60));
@@ -223,7 +223,7 @@ async fn endless_step_is_stopped() {
     for (place, adapter) in looping("") {
         assert_eq!(harness.begin(&adapter).await.err().as_ref(), Some(&late), "{place}");
     }
-    // On a busy machine, a good step may be late as well.
+    // On a busy machine, a good step may also be late.
     let mut begun = harness.begin(&resuming).await;
     for _ in 0..100 {
         let Err(failure) = &begun else { break };
@@ -231,7 +231,7 @@ async fn endless_step_is_stopped() {
         begun = harness.begin(&resuming).await;
     }
     let (mut running, _) = begun.unwrap();
-    // Time between steps is not counted.
+    // Time between steps does not count.
     tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     assert_eq!(within_30_seconds(running.resume(chunk())).await, Err(late));
     assert_ended(&mut running).await;
@@ -344,7 +344,7 @@ async fn log_is_forwarded_and_bounded() {
     let (mut running, _) = harness.begin(&adapter).await.unwrap();
     within_30_seconds(running.resume(chunk())).await.unwrap();
     assert_eq!(harness.recorder.log.lock().unwrap().len(), 1);
-    // Over all steps.
+    // The limit applies to all steps together.
     assert_eq!(harness.assert_resume_fails(&adapter).await, Failure::Log { lines: 50, bytes: 2 << 10 });
     // Host calls per step.
     let harness = AdapterHarness::with_limits(

@@ -14,19 +14,19 @@ async fn result_that_violates_the_abi_is_invalid() {
         Guest::calling(&text("(i32.const 131072)", &format!("(i32.const {})", bytes.len()))).with(&data(131_072, bytes))
     };
     let answers = [
-        // Half a character; a surrogate; an overlong form; not UTF-8 at all.
+        // Half a character, a surrogate, an overlong encoding, and bytes that are not UTF-8 at all.
         (bad(b"ab\xe2\x82"), "incomplete utf-8 byte sequence from index 2"),
         (bad(b"\xed\xa0\x80"), "invalid utf-8 sequence of 1 bytes from index 0"),
         (bad(b"\xc0\x80"), "invalid utf-8 sequence of 1 bytes from index 0"),
         (bad(b"abc\xff"), "invalid utf-8 sequence of 1 bytes from index 3"),
-        // Text that ends outside of the memory; that begins outside; whose end overflows.
+        // A text that ends outside of the memory, one that begins outside, and one whose end overflows.
         (
             Guest::calling(&text("(i32.const 262140)", "(i32.const 100)")),
             "string pointer/length out of bounds of memory",
         ),
         (Guest::calling(&text("(i32.const -1)", "(i32.const 1)")), "string pointer/length out of bounds of memory"),
         (Guest::calling(&text("(i32.const -1)", "(i32.const -1)")), "string pointer/length out of bounds of memory"),
-        // The same with the list.
+        // The same for the list.
         (Guest::calling(&pieces("(i32.const 262140)", "(i32.const 2)")), "list pointer/length out of bounds of memory"),
         (
             Guest::calling(&pieces("(i32.const 131072)", "(i32.const -1)")),
@@ -37,7 +37,7 @@ async fn result_that_violates_the_abi_is_invalid() {
         (Guest::calling("(i32.const 262144)"), "pointer out of bounds of memory"),
         (Guest::calling("(i32.const -4)"), "pointer out of bounds of memory"),
         (Guest::calling("(i32.const 2)"), "return pointer not aligned"),
-        // Neither ok nor err; an unknown case of content.
+        // Neither ok nor err, and an unknown kind of content.
         (Guest::calling("(i32.store8 (i32.const 0) (i32.const 2)) (i32.const 0)"), "invalid expected discriminant"),
         (Guest::calling(&one_piece(5, "")), "unexpected discriminant: 5"),
         (Guest::calling(&one_piece(255, "")), "unexpected discriminant: 255"),

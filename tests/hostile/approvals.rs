@@ -1,4 +1,4 @@
-//! With an approver, a person is asked for missing grants. Without one, the call is denied.
+//! With an approver, the user is asked for missing grants. Without one, the call is denied.
 
 use std::{
     collections::BTreeMap,
@@ -25,7 +25,7 @@ use tokio::{sync::Semaphore, task::JoinSet};
 
 use crate::support::{failure, small_limits, within_30_seconds};
 
-/// An approver that gives the same answer to all questions, to the first one after a delay, and records them.
+/// An approver that gives the same answer to all questions, delays the first answer, and records the questions.
 pub(crate) struct FakePerson {
     answer: Approval,
     delay: Duration,
@@ -45,7 +45,7 @@ impl Approver for FakePerson {
     }
 }
 
-/// An approver that answers a question by yes for each permit.
+/// An approver that answers a question with yes for each semaphore permit.
 pub(crate) struct WaitingPerson(pub(crate) Semaphore);
 
 impl Approver for WaitingPerson {
@@ -57,10 +57,10 @@ impl Approver for WaitingPerson {
     }
 }
 
-/// Why a fifth question of a session is not asked.
+/// Why a session's fifth question is not asked.
 pub(crate) const NO_ROOM: &str = "4 questions of this session are open; answer one, then call the tool again";
 
-/// A user's skills that request capabilities and use them. The workspace is the user's home folder, unless it is another one.
+/// A user's skills that request capabilities and use them. By default, the workspace is the user's home folder.
 pub(crate) struct Host {
     folder: tempfile::TempDir,
     pub(crate) store: Store,
@@ -100,7 +100,7 @@ impl Host {
         Self::using("kv", PUT, IMPORT_PUT).await
     }
 
-    /// Returns a host whose skill uses `capability` twice by `function`.
+    /// Returns a host whose skill uses `capability` twice through `function`.
     async fn using(capability: &str, function: &str, import: &str) -> Self {
         Self::with([("keeper", keeper(capability, &format!("{function} {function}"), import))]).await
     }
@@ -109,11 +109,11 @@ impl Host {
         Self::with_roots(skills.into_iter().map(|(name, component)| (Root::User, name, component))).await
     }
 
-    /// Returns a host whose workspace, if a skill is in one, is the folder that holds everything.
+    /// Returns a host with these skills. If one of them is in a workspace, the workspace is the folder that contains everything.
     pub(crate) async fn with_roots(skills: impl IntoIterator<Item = (Root, &str, Vec<u8>)>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path()).unwrap();
-        // Less time than a slow person takes to answer, and enough for the call on a busy machine.
+        // Shorter than a slow user takes to answer, but enough for the call on a busy machine.
         let sandbox = Sandbox::new(Limits { time_ms: 10_000, ..small_limits() });
         let tools = services::tools(folder.path(), &store, sandbox);
         let home = HomeFolder::new(folder.path());
@@ -179,7 +179,7 @@ async fn snapshot(
     for skill in &found {
         let candidate = skill.candidate.as_ref().unwrap();
         let component = candidate.component.clone().unwrap();
-        // A session stores the list of a skill's files with its snapshot; here another grant does.
+        // A session stores the list of a skill's files with its snapshot. Here, an unrelated grant stores it.
         let clock = grant(candidate.name.to_string(), "clock", candidate.digest());
         store.add_grant(clock, candidate.files.as_text().to_owned()).await.unwrap();
         store.retain_components().unwrap().add(&component.bytes().unwrap()).unwrap();
@@ -193,7 +193,7 @@ pub(crate) fn approvals(answer: Approval) -> (Arc<FakePerson>, Arc<Approvals>) {
     approvals_after(answer, Duration::ZERO)
 }
 
-/// Returns a grant to a skill of the user.
+/// Returns a grant for one of the user's skills.
 pub(crate) fn grant(skill: String, capability: &str, digest: Digest) -> GrantRow {
     let [root, workspace, capability, place] = ["user", "", capability, ""].map(str::to_owned);
     GrantRow { root, workspace, skill, capability, place, skill_digest: digest.to_string() }
@@ -221,7 +221,7 @@ async fn answer_of_a_person_decides_and_the_clock_waits() {
             (&question.chain[..], question.asker.to_string()),
             (&["keeper__run".to_owned()][..], "person".into())
         );
-        // The reason is cleaned; `always` is shown as the command and the digest of the grant.
+        // The reason is cleaned. `always` is shown as the command and the digest of the grant.
         assert_eq!((question.reason.as_deref(), question.answers().len()), (Some("It keeps."), 6));
         assert_eq!(question.subject.facts(), ["value: \"done\""]);
         assert_eq!(question.subject.request().unwrap(), "the user skill 'keeper' asks for 'kv'");
@@ -254,13 +254,13 @@ async fn yes_for_ever_is_a_grant() {
     let granted = host.store.grants().await.unwrap();
     assert_eq!(granted.iter().map(|grant| grant.capability.as_str()).collect::<Vec<_>>(), ["clock", "kv"]);
     assert_eq!(granted[0].skill_digest, granted[1].skill_digest);
-    // The answer is also valid without an approver.
+    // The answer also applies without an approver.
     host.call(None).await.unwrap();
     host.call(Some(&always)).await.unwrap();
     assert_eq!(person.asked.lock().unwrap().len(), 1);
 }
 
-/// Answers yes once to one expected question, and no to all others.
+/// Answers one expected question with yes once, and all others with no.
 struct PickyPerson {
     wants: &'static str,
     asked: Mutex<Vec<String>>,
@@ -296,7 +296,7 @@ async fn yes_to_one_file_is_not_a_yes_to_another() {
     }
 }
 
-/// Says yes once, and changes the file while it thinks about the first question.
+/// Answers yes once, and changes the file while the first question is open.
 struct SlowPerson {
     file: PathBuf,
     asked: Mutex<Vec<String>>,
@@ -326,7 +326,7 @@ async fn file_that_changed_since_the_question_is_asked_about_again() {
     assert_eq!(std::fs::read(&file).unwrap(), b"done");
 }
 
-/// An effect that would be refused anyway is refused without a question, for the true reason.
+/// An effect that would be refused anyway is refused without a question, with the real reason.
 #[tokio::test]
 async fn change_that_cannot_happen_is_not_asked_about() {
     let host = Host::with([("keeper", keeper("workspace-write", WRITE, IMPORT_WRITE))]).await;
@@ -336,9 +336,9 @@ async fn change_that_cannot_happen_is_not_asked_about() {
     assert_eq!((error.code(), person.asked.lock().unwrap().len()), (Code::ToolFailed, 0), "{error}");
 }
 
-/// How far each answer reaches for each kind of caller: the number of questions of the same call, of the same again, of
-/// one with another input, after a reload that changed another skill, after one that changed this skill, and after the
-/// yes was withdrawn. A call has two acts.
+/// What each answer covers, for each kind of caller. The numbers count the questions of the same call, of its repetition, of a call
+/// with another input, after a reload that changed another skill, after one that changed this skill, and after the yes was
+/// withdrawn. A call has two acts.
 #[tokio::test]
 async fn answers_reach_as_far_as_they_say() {
     let keeper = |nops: usize| keeper("kv", &format!("{} {PUT_INPUT} {PUT_INPUT}", "(nop)".repeat(nops)), IMPORT_PUT);
@@ -374,7 +374,7 @@ async fn answers_reach_as_far_as_they_say() {
     let _other = host.leave_home();
     for (index, (caller, asker, is_nested)) in callers.into_iter().enumerate() {
         for (scope, expected) in scopes {
-            // Skills of this round, with bytes of their own.
+            // The skills of this round must have different bytes.
             let nops = 1 + index * 20 + expected[0] * 4 + expected[1] * 2;
             host.reload(skills(nops, 0)).await;
             grant_tools(&host).await;
@@ -385,7 +385,7 @@ async fn answers_reach_as_far_as_they_say() {
                     3 => host.reload(skills(nops, 1)).await,
                     4 => host.reload(skills(nops + 1, 1)).await,
                     5 => {
-                        // A yes for the session ends with the session, a grant when it is removed.
+                        // A yes for the session ends with the session, and a grant when it is removed.
                         approvals = Approvals::new(Arc::clone(&person) as _);
                         for grant in host.store.grants().await.unwrap() {
                             if grant.skill == "keeper" && grant.capability == "kv" {
@@ -406,7 +406,7 @@ async fn answers_reach_as_far_as_they_say() {
     }
 }
 
-/// Grants `tools` to all skills but the keeper, with their present files.
+/// Grants `tools` to all skills except the keeper, with their current files.
 async fn grant_tools(host: &Host) {
     for skill in host.snapshot.skills().filter(|skill| skill.name.as_str() != "keeper") {
         let grant = grant(skill.name.to_string(), "tools", skill.digest);
@@ -415,7 +415,7 @@ async fn grant_tools(host: &Host) {
     }
 }
 
-/// Writing in the home folder is allowed for one act at most, whatever the answer and whatever is granted.
+/// Writing in the home folder is allowed for at most one act, whatever the answer and the grants.
 #[tokio::test]
 async fn writing_in_the_home_folder_is_allowed_for_one_act_only() {
     let host = Host::using("workspace-write", WRITE, IMPORT_WRITE).await;
@@ -439,7 +439,7 @@ async fn writing_in_the_home_folder_is_allowed_for_one_act_only() {
     }
     assert!(!file.exists());
     assert_eq!(host.store.grants().await.unwrap().len(), 1);
-    // With a grant, too.
+    // The same with a grant.
     let clock = host.store.grants().await.unwrap().remove(0);
     let files = host.store.skill_files(&host.snapshot.skill("keeper").unwrap().digest).await.unwrap().unwrap();
     let grant = GrantRow { capability: "workspace-write".to_owned(), ..clock };
@@ -458,7 +458,7 @@ async fn capability_without_room_for_its_question_is_not_denied() {
     let approvals = Approvals::new(Arc::clone(&person) as _);
     let mut hosts = Vec::new();
     for number in 0..5 {
-        // Skills with other bytes are asked for by questions of their own.
+        // Skills with different bytes need questions of their own.
         hosts.push(Host::using("kv", &format!("{} {PUT}", "(nop)".repeat(number)), IMPORT_PUT).await);
     }
     let mut calls = JoinSet::new();

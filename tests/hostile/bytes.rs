@@ -1,4 +1,4 @@
-//! Loading bytes that are not a valid skill component. None of them is run.
+//! Loading bytes that are not a valid skill component. None of them is executed.
 
 use patchbay_core::Code;
 use patchbay_sandbox::Failure;
@@ -63,7 +63,7 @@ async fn component_with_a_flipped_byte_does_no_harm() {
     for (turn, at) in (0..whole.len()).step_by(step).enumerate() {
         let mut bytes = whole.clone();
         bytes[at] ^= [0x01, 0x80, 0xff, 0x10][turn % 4];
-        // A panic of the compiler would be reported as `unavailable`.
+        // A compiler panic would be reported as `unavailable`.
         if let Err(failure) = harness.call_bytes(&bytes).await {
             assert_ne!(failure.code(), Code::Unavailable, "byte {at}: {failure}");
         }
@@ -127,7 +127,7 @@ async fn known_import_with_another_type_is_rejected() {
             r#"(import "patchbay:host/log@0.1.0" (core module $m)) (core instance (instantiate $m))"#,
             "it imports core modules",
         ),
-        // An unknown function; a function with other parameters.
+        // An unknown function, and a function with other parameters.
         (r#"(import "patchbay:host/log@0.1.0" (instance (export "erase" (func))))"#, "erase"),
         (r#"(import "patchbay:host/log@0.1.0" (instance (export "write" (func (param "x" u64)))))"#, "write"),
         // A resource handle, which the host would have to manage.
@@ -143,7 +143,7 @@ async fn export_with_another_type_is_rejected() {
     let harness = Harness::new(small_limits());
     let words = load_error(&component_with("")).await;
     assert!(words.contains("tools") || words.contains("call"), "{words}");
-    // Functions with the right names and wrong types are found when the component is instantiated.
+    // Functions with the right names and wrong types are detected when the component is instantiated.
     let wrong = component(
         r#"(component
              (core module $m (func (export "f")))

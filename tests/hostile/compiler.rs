@@ -9,8 +9,8 @@ use wasm_encoder::{Component, ComponentSectionId, RawSection};
 
 use crate::support::{Harness, small_limits};
 
-/// Asserts that loading `bytes` succeeds or is rejected, and that a good component still loads. `unavailable`
-/// would be a panic of the compiler.
+/// Asserts that loading `bytes` succeeds or is rejected, and that a good component still loads. A compiler panic would be reported
+/// as `unavailable`.
 async fn assert_host_survives(what: &str, bytes: &[u8]) {
     let harness = Harness::new(small_limits());
     if let Err(failure) = harness.call_bytes(bytes).await {
@@ -19,7 +19,7 @@ async fn assert_host_survives(what: &str, bytes: &[u8]) {
     harness.assert_still_works().await;
 }
 
-/// On macOS the compiler is the file at the program's path, which an upgrade replaces while the program runs.
+/// On macOS the compiler is the file at the program's path, which an upgrade may replace while the program is running.
 #[tokio::test]
 async fn compiler_of_another_version_is_named() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Skills that declare several changes of files: one answer is for these changes, and for nothing else.
+//! Skills that declare several file changes. One answer covers exactly these changes.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,9 +12,9 @@ use patchbay_tools::{Approval, Approvals, Approver, PersonAnswer, Question};
 
 use crate::{approvals::Host, support::failure};
 
-/// Where the guest has its strings.
+/// Addresses of the guest's strings.
 const STRINGS: [(u32, &str); 5] = [(3000, "done"), (3010, "one"), (3020, "two"), (3030, "other"), (3040, "more")];
-/// Where the guest has its list of changes, and where results are written.
+/// The address of the guest's list of changes, and where results are written.
 const LIST: u32 = 3100;
 const RESULT: u32 = 2048;
 
@@ -23,7 +23,7 @@ fn at(text: &str) -> [u32; 2] {
     [*at, u32::try_from(text.len()).unwrap()]
 }
 
-/// Returns a skill that declares `changes`, then makes `writes`: both are paths with new contents, or none to delete the file.
+/// Returns a skill that declares `changes` and then makes `writes`. Both are paths with new contents, or `None` to delete the file.
 fn skill(changes: &[(&str, Option<&str>)], writes: &[(&str, Option<&str>)]) -> Vec<u8> {
     let mut list = Vec::new();
     for (path, contents) in changes {
@@ -59,7 +59,8 @@ fn skill(changes: &[(&str, Option<&str>)], writes: &[(&str, Option<&str>)]) -> V
     guest::package(component, "---\ncapabilities: [{name: workspace-write}, {name: workspace-delete}]\n---\n")
 }
 
-/// Says yes once to lists of changes and no to all else. Changes the file `one` while it reads the first question, if wanted.
+/// Answers lists of changes with yes once, and everything else with no. If wanted, changes the file `one` during the first
+/// question.
 struct ListReader {
     meddles: Option<std::path::PathBuf>,
     asked: Mutex<Vec<String>>,
@@ -108,7 +109,7 @@ async fn one_answer_is_for_all_declared_changes() {
     let host = host(&BOTH).await;
     assert_eq!(ListReader::runs(&host, false).await, (Ok(()), vec![LISTED.to_owned()]));
     assert_eq!(files(&host), [Some("done".into()), Some("done".into()), None]);
-    // Each was allowed once: the same call asks again.
+    // Each change was allowed once, so the same call asks again.
     std::fs::write(host.workspace.join("other"), "other").unwrap();
     let (_, asked) = ListReader::runs(&host, false).await;
     assert_eq!(asked, ["Change 3 files (1 deleted): −1?"]);
@@ -132,7 +133,7 @@ async fn what_was_not_declared_is_asked_about() {
     }
 }
 
-/// A declared change may be taken back, as in a patch that fails later. Another file is no longer the one shown.
+/// A declared change may be reverted, as in a patch that fails later. Any other change is not the one that was shown.
 #[tokio::test]
 async fn declared_change_is_reverted_without_a_question() {
     let host = host(&[("one", Some("done")), ("one", None), ("other", None), ("other", Some("other"))]).await;
@@ -168,7 +169,7 @@ async fn list_is_bounded_and_names_each_file_once() {
     }
 }
 
-/// All files of a list are read before the question, while no clock of the call runs.
+/// All files of a list are read before the question, while the call's time limit is not running.
 #[tokio::test]
 async fn files_of_a_list_are_bounded_together() {
     let host = host(&BOTH).await;

@@ -43,7 +43,7 @@ async fn describe_has_its_own_budget() {
 
 #[tokio::test]
 async fn describe_has_no_grants_and_no_log() {
-    // Requested and granted, but only for calls.
+    // Requested and granted, but grants only apply to calls.
     let harness = Harness::new(small_limits()).with_permits(permits(&["kv"], &["kv"]));
     let body = "(call $write (i32.const 3) (i32.const 1024) (i32.const 4))
                 (call $report (i32.const 1024) (i32.const 4))
@@ -57,7 +57,7 @@ async fn describe_has_no_grants_and_no_log() {
     assert_eq!(harness.describe(&guest).await.unwrap().len(), 1);
     assert!(harness.recorder.log.lock().unwrap().is_empty());
     assert!(harness.recorder.progress.lock().unwrap().is_empty());
-    // They count against the limits all the same.
+    // They still count against the limits.
     let flood = |call: &str| before_tools(&endless_loop(call)).with(&imports(LOG)).with(&imports(PROGRESS));
     let log = flood("(call $write (i32.const 0) (i32.const 1024) (i32.const 1))");
     assert_eq!(harness.assert_describe_fails(&log).await.code(), Code::LimitLog);
@@ -133,7 +133,7 @@ async fn tool_description_is_cleaned() {
     assert_eq!(Harness::new(small_limits()).describe(&guest).await.unwrap()[0].description, "Runs[31m it");
 }
 
-/// A skill may list a tool and then call it unknown; that is an ordinary failure.
+/// A skill may list a tool and then report it as unknown when it is called, which is an ordinary failure.
 #[tokio::test]
 async fn tool_returning_unknown_tool_has_failed() {
     let guest = Guest::calling(&failure((131_072, 12), (131_084, 2))).with(&data(131_072, "unknown-toolNo"));
@@ -210,7 +210,7 @@ async fn deterministic_descriptions_are_cached() {
         let component = found.candidate.unwrap().component.unwrap();
         assert_eq!(describer.describe(small_limits(), component.clone()).await, expected);
         assert!(describer.is_cached(component.digest()).await, "{expected:?}");
-        // Another process in which the component cannot be run.
+        // A new process, in which the component cannot be run.
         drop(skills);
         assert_eq!(component.bytes(), Err(Changed));
         assert_eq!(describer.describe(small_limits(), component).await, expected);
@@ -241,7 +241,7 @@ async fn schema_with_remote_or_exploding_references_is_rejected() {
     }
 }
 
-/// A timeout may come from a busy machine, but starts do not repeat it: only a reload or other limits do.
+/// A timeout may be due to a busy machine, but a start does not try again. Only a reload or different limits do.
 #[tokio::test]
 async fn timeout_is_cached_until_a_retry_is_requested() {
     let describer = Describer::new();
@@ -265,13 +265,13 @@ async fn timeout_is_cached_until_a_retry_is_requested() {
     assert_eq!(gone.digest(), digest);
     drop(skills);
     assert_eq!(describer.describe(time_limit_only(60), gone).await, Err(problem));
-    // Described again without the time limit, it is stopped for its fuel.
+    // Described again without the time limit, it is stopped because of its fuel.
     let problem = describer.describe(small_limits(), component).await.unwrap_err();
     assert!(problem.message.contains("limit_fuel"), "{}", problem.message);
     assert!(describer.is_cached(digest).await);
 }
 
-/// The skills of a root share a total compile time. Skills over it are rejected until a reload tries again.
+/// The skills of a root share a total compile time. Skills that exceed it are rejected until a reload tries again.
 #[tokio::test]
 async fn root_compilation_stops_at_its_total_limit() {
     let describer = Describer::new();

@@ -17,7 +17,7 @@ async fn assert_over_output_limit(guest: &Guest) {
     assert_eq!(failure.to_string(), OVER);
 }
 
-/// The engine stops these without a typed error. The sandbox recognises the message, which this test pins.
+/// The engine stops these without a typed error. The sandbox recognises the message, which this test fixes.
 #[tokio::test]
 async fn result_over_the_limit_is_not_read() {
     // One long text.
@@ -62,7 +62,7 @@ async fn progress_and_result_share_one_output_budget() {
     let report = "(call $report (i32.const 131072) (i32.const 1000))";
     let flood = format!("{} (unreachable)", endless_loop(report));
     assert_over_output_limit(&Guest::calling(&flood).with(&imports(PROGRESS)).with(&data(131_072, [b'p'; 1000]))).await;
-    // Neither is over the limit alone.
+    // Neither exceeds the limit by itself.
     let report = "(call $report (i32.const 131072) (i32.const 40000))";
     let answer = |len| format!("{report} {}", text("(i32.const 131072)", len));
     let guest = |len| Guest { pages: 40, ..Guest::calling(&answer(len)).with(&imports(PROGRESS)) };
@@ -93,7 +93,7 @@ async fn log_flood_is_stopped() {
         );
         assert_eq!(harness.recorder.log.lock().unwrap().len(), lines);
     }
-    // One line over the limit of any host call.
+    // A line that exceeds the limit of any host call.
     let long = Guest { pages: 40, ..guest(&write(100_000)) };
     assert_eq!(harness.assert_call_fails(&long).await.code(), Code::LimitOutput);
 }

@@ -1,4 +1,4 @@
-//! Internal tools of the host use the path of all tools: their input is checked, and their calls are recorded in the journal.
+//! Internal tools of the host follow the path of all tools: their input is checked, and their calls are recorded in the journal.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::support::{empty_snapshot, journal, small_limits, within_30_seconds};
 /// An internal tool that returns its `text`, or fails with it.
 struct Echo {
     spec: ToolSpec,
-    /// Is notified when a call hangs.
+    /// Notified when a call hangs.
     hangs: Arc<Notify>,
 }
 
@@ -52,14 +52,14 @@ impl Internal for Echo {
     }
 }
 
-/// A caller with the rights of a model, in a session without skills.
+/// A caller with a model's rights, in a session without skills.
 struct Model {
     _folder: tempfile::TempDir,
     store: Store,
     tools: Arc<Tools>,
     snapshot: Arc<Snapshot>,
     internal: Vec<Arc<dyn Internal>>,
-    /// Is notified when a call of its tool hangs.
+    /// Notified when a call of its tool hangs.
     hangs: Arc<Notify>,
     agent: AgentId,
 }
@@ -116,7 +116,7 @@ async fn journal_records_internal_calls_with_every_outcome() {
     within_30_seconds(model.call("echo", &json!({"text": "four"}))).await.unwrap();
     within_30_seconds(model.call("echo", &json!({"text": "fail"}))).await.unwrap_err();
     within_30_seconds(model.call("echo", &json!({}))).await.unwrap_err();
-    // Cancelled while it runs.
+    // The call is cancelled while it runs.
     let input = json!({"text": "hang"});
     tokio::select! {
         ended = model.call("echo", &input) => panic!("{ended:?}"),

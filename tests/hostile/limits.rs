@@ -1,4 +1,4 @@
-//! Endless work: the fuel limit stops it, and the time limit if fuel does not.
+//! Endless work, which the fuel limit stops, or else the time limit.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use patchbay_tests::guest::{ECHO, Guest};
 
 use crate::support::{FakeKv, Harness, KV_GET, LOG, endless_loop, imports, permits, small_limits, time_limit_only};
 
-/// Guests with an endless loop, each in another function of the guest.
+/// Guests with an endless loop, each in a different function of the guest.
 fn loopers() -> Vec<(&'static str, Guest)> {
     let spin = endless_loop("");
     vec![
@@ -54,7 +54,7 @@ async fn endless_loop_runs_out_of_fuel() {
 async fn endless_loop_with_unlimited_fuel_times_out() {
     let harness = Harness::new(time_limit_only(60));
     for (place, guest) in loopers() {
-        // No check with a good guest: on a busy machine it could exceed this short time itself.
+        // A good guest is not called here, because on a busy machine it could exceed this short time limit itself.
         let failure = harness.call(&guest).await.unwrap_err();
         assert_eq!(failure, Failure::Time { limit_ms: 60 }, "{place}");
         assert_eq!(failure.code(), Code::LimitTime);
@@ -79,14 +79,14 @@ async fn loop_of_largest_memory_copies_ends() {
     for body in [copy, fill] {
         let guest = Guest { pages: 64, ..Guest::calling(&format!("{body} (unreachable)")) };
         assert_eq!(Harness::new(time_limit_only(200)).call(&guest).await.unwrap_err().code(), Code::LimitTime);
-        // With the usual fuel, either limit may come first. No check with a good guest here, too.
+        // With the usual fuel, either limit may be reached first. A good guest is not called here either.
         let harness = Harness::new(Limits { time_ms: 2000, ..small_limits() });
         let code = harness.call(&guest).await.unwrap_err().code();
         assert!(matches!(code, Code::LimitFuel | Code::LimitTime), "{code}");
     }
 }
 
-/// On one thread: a looping guest yields to other tasks at each tick.
+/// On a single thread, a looping guest yields to other tasks at each tick.
 #[tokio::test(flavor = "current_thread")]
 async fn endless_loop_does_not_starve_other_calls() {
     let harness = Arc::new(Harness::new(time_limit_only(25_000)));

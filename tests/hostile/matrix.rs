@@ -1,6 +1,6 @@
-//! Each caller with each kind of effect, in each mode, granted or not, of a skill that is the user's, of a trusted workspace or of
-//! another one, with a person and without. The table has the expected fates of each effect, written by hand; the test enumerates the
-//! rest, for which they must be the same.
+//! Every caller with every kind of effect, in each mode, granted or not, for a skill of the user, of a trusted workspace and of an
+//! untrusted one, with a user who can be asked and without. The expected fates of each effect are written by hand in the table; the
+//! test enumerates all other dimensions, which must not change them.
 
 use std::fs;
 
@@ -18,7 +18,7 @@ const WRITE_MAKEFILE: &str = "(call $use (i32.const 340) (i32.const 8) (i32.cons
 const DELETE_NOTES: &str = "(call $use (i32.const 320) (i32.const 8) (i32.const 512))";
 const IMPORT_DELETE: &str =
     "\n(import \"patchbay:host/workspace-write@0.1.0\" \"delete\" (func $use (param i32 i32 i32)))\n";
-/// Nothing listens on this port: a request that is allowed fails, but is not denied.
+/// Nothing listens on this port, so a request that is allowed fails, but is not denied.
 const CLOSED_PORT: &str = "http:127.0.0.1:9";
 
 /// The fate of an effect.
@@ -37,9 +37,9 @@ struct Row {
     capability: &'static str,
     skill: fn(&'static str) -> Vec<u8>,
     not_granted: [Fate; 3],
-    /// The same for a skill of a workspace that is not trusted.
+    /// The fates for a skill of an untrusted workspace.
     untrusted: [Fate; 3],
-    /// With a grant for just these files of the skill, wherever it is.
+    /// The fates with a grant for exactly these files of the skill, in any location.
     granted: [Fate; 3],
 }
 
@@ -74,7 +74,7 @@ enum Home {
     UntrustedWorkspace,
 }
 
-/// Returns whether `error` is a denial; a relaying tool passes it on as an error of its own.
+/// Returns whether `error` is a denial. A relaying tool passes a denial on as its own error.
 fn is_denial(error: &ToolError) -> bool {
     let passed_on = |failure: &Failure| matches!(failure, Failure::Failed { kind, .. } if kind == "denied");
     error.code() == Code::Denied || matches!(error, ToolError::Failure { failure, .. } if passed_on(failure))

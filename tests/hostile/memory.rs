@@ -6,7 +6,7 @@ use patchbay_tests::guest::{ECHO, Guest};
 
 use crate::support::{Harness, KV_GET, data, endless_loop, imports, small_limits, text};
 
-/// Asserts that `guest` is stopped for its memory; returns its request.
+/// Asserts that `guest` is stopped because of its memory, and returns its request.
 async fn memory_error(guest: &Guest) -> String {
     let failure = Harness::new(small_limits()).assert_call_fails(guest).await;
     assert_eq!(failure.code(), Code::LimitMemory, "{failure}");
@@ -21,7 +21,7 @@ async fn memory_error(guest: &Guest) -> String {
 async fn growing_memory_is_stopped_at_the_limit() {
     let guest = Guest::calling(&format!("{} (unreachable)", endless_loop("(drop (memory.grow (i32.const 1)))")));
     assert_eq!(memory_error(&guest).await, format!("{} bytes of memory and tables", (4 << 20) + (64 << 10)));
-    // In one step, to the whole address space.
+    // Grows in one step to the whole address space.
     let guest = Guest::calling(&format!("(drop (memory.grow (i32.const 65532))) {ECHO}"));
     assert_eq!(memory_error(&guest).await, format!("{} bytes of memory and tables", 4_u64 << 30));
 }
@@ -42,21 +42,21 @@ async fn memory_of_exactly_the_limit_works() {
     let harness = Harness::new(small_limits());
     let output = harness.call(&Guest { pages: 64, ..Guest::default() }).await.unwrap();
     assert_eq!(output.usage.peak_memory, 4 << 20);
-    // The same by growing.
+    // The same by growing the table.
     let guest = Guest::calling(&format!(
         "(if (i32.ne (memory.grow (i32.const 60)) (i32.const 4)) (then (unreachable))) {ECHO}"
     ));
     assert_eq!(harness.call(&guest).await.unwrap().usage.peak_memory, 4 << 20);
 }
 
-/// Each memory alone is below the limit.
+/// Each memory by itself is below the limit.
 #[tokio::test]
 async fn several_memories_share_one_limit() {
     let memories: String = (1..16).map(|i| format!("(memory $m{i} 1)\n")).collect();
     let growth: String = (1..16).map(|i| format!("(drop (memory.grow $m{i} (i32.const 1)))")).collect();
     let guest = Guest::calling(&format!("{} (unreachable)", endless_loop(&growth))).with(&memories);
     assert_eq!(memory_error(&guest).await, format!("{} bytes of memory and tables", (4 << 20) + (64 << 10)));
-    // Declared with that size.
+    // Declared with this size from the beginning.
     let declared: String = (1..5).map(|i| format!("(memory $m{i} 20)\n")).collect();
     assert_eq!(memory_error(&Guest::default().with(&declared)).await, "5505024 bytes of memory and tables");
 }
@@ -86,7 +86,7 @@ async fn growing_table_is_stopped() {
 async fn table_declared_too_large_is_rejected() {
     assert_eq!(memory_error(&Guest::default().with("(table 100001 funcref)")).await, "100001 table elements");
     assert_eq!(memory_error(&Guest::default().with("(table 10000000 funcref)")).await, "10000000 table elements");
-    // Each within its own limit, together over the limit of the call.
+    // Each table is within its own limit, but together they exceed the call's limit.
     let tables: String = (0..6).map(|_| "(table 100000 funcref)\n").collect();
     let wanted = memory_error(&Guest::default().with(&tables)).await;
     assert!(wanted.ends_with("bytes of memory and tables"), "{wanted}");
@@ -101,7 +101,7 @@ async fn growth_beyond_a_declared_maximum_fails_without_a_trap() {
                  (if (i32.ne (table.grow $few (ref.null func) (i32.const 1)) (i32.const 1)) (then (unreachable)))";
     let guest = Guest::calling(&format!("{check} {ECHO}")).with("(memory $own 1 2)\n(table $few 1 2 funcref)");
     let output = harness.call(&guest).await.unwrap();
-    // Rejected growth is not counted: the 4 pages of the first memory, 2 pages, 2 elements.
+    // Rejected growth does not count. The peak is the 4 pages of the first memory, 2 more pages, and 2 elements.
     assert_eq!(output.usage.peak_memory, 6 * 65536 + 2 * 8);
     harness.assert_still_works().await;
 }
@@ -124,7 +124,7 @@ async fn endless_recursion_exhausts_only_the_guest_stack() {
     }
 }
 
-/// Host functions run on the rest of the same stack.
+/// Host functions run on what is left of the same stack.
 #[tokio::test]
 async fn a_host_call_from_the_bottom_of_the_stack_works() {
     let harness =

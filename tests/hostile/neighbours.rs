@@ -1,4 +1,4 @@
-//! Calls that run side by side: no data passes from one to another, and no call occupies a slot longer than its limits allow.
+//! Concurrent calls: no data passes from one to another, and no call occupies a slot for longer than its limits allow.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ async fn guest_memory_is_fresh_in_every_call() {
         (i32.store $other (i32.const 100000) (i32.const 1))
         (i32.store8 (i32.const 1024) (i32.const 0))
         (table.set $table (i32.const 3) (ref.func $mark)))";
-    // At 1024 is the address of the first tool's name, which follows the single record of 32 bytes.
+    // At 1024 is the address of the first tool's name, which is stored after the single record of 32 bytes.
     let first_byte = (1024_u32 + 32).to_le_bytes()[0];
     let guest = Guest::calling(&format!("(call $mark) {ECHO}"));
     let guest = guest.with(memories).with(mark).with(&data(131_072, [first_byte]));
@@ -38,7 +38,7 @@ async fn guest_memory_is_fresh_in_every_call() {
 #[tokio::test]
 async fn guest_finds_no_data_of_another_guest() {
     let harness = Harness::new(Limits { concurrent_calls: 1, ..small_limits() });
-    // Fills all memory that it may have with a secret, including grown memory.
+    // Fills all memory that the call may use with a secret, including grown memory.
     let fill = "(drop (memory.grow (i32.const 60)))
                 (memory.fill (i32.const 131072) (i32.const 0x5e) (i32.const 4063232))";
     let filler = Guest::calling(&format!("{fill} {ECHO}"));

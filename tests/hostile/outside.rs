@@ -1,5 +1,5 @@
-//! Tools outside of the sandbox take the path of all tools: their input is checked, their decision is enforced, they have limits,
-//! and their calls are recorded before they begin.
+//! Tools outside of the sandbox follow the path of all tools: their input is checked, their decision is enforced, they have limits,
+//! and their calls are recorded before they start.
 
 use std::{
     sync::{
@@ -49,7 +49,7 @@ impl FakeTool {
         Self::declared(decision, description, time, false)
     }
 
-    /// A tool that, according to the operator, changes nothing.
+    /// A tool that changes nothing, according to the operator.
     fn reading() -> Arc<Self> {
         Self::declared(ToolDecision::Allow, "Reads.", Duration::from_secs(60), true)
     }
@@ -230,7 +230,7 @@ async fn outside_call_that_may_not_run_says_how_to_allow_it() {
     assert!(journal(&caller.store).await.iter().all(|row| row.outcome() == "denied"));
 }
 
-/// The middle of such an input could never be seen, whatever a person answers.
+/// The middle of such an input could never be displayed, whatever the user answers.
 #[tokio::test]
 async fn input_too_long_for_a_question_is_refused() {
     let mut caller = Caller::new().await;
@@ -268,12 +268,12 @@ async fn always_is_a_decision_for_the_tool_as_it_is_declared() {
         assert_eq!((grant.what.clone(), grant.take_back.clone()), expected);
         assert!(grant.scope.as_ref().unwrap().contains(&tool.spec.digest().to_string()));
     }
-    // Valid for every input, for another process, and where no person can be asked.
+    // The answer applies to every input, in another process, and when no user can be asked.
     caller.says(&tool, "two").await.unwrap();
     caller.approvals = None;
     caller.says(&FakeTool::new(ToolDecision::Ask, "Writes."), "three").await.unwrap();
     assert_eq!(person.asked.lock().unwrap().len(), 1);
-    // Not for a tool that is declared in another way, and never over a denial of the operator.
+    // It does not apply to a tool that is declared differently, and never overrides a denial by the operator.
     assert_eq!(caller.says(&FakeTool::new(ToolDecision::Ask, "Deletes."), "x").await.unwrap_err().code(), Code::Denied);
     assert_eq!(caller.says(&FakeTool::new(ToolDecision::Deny, "Writes."), "x").await.unwrap_err().code(), Code::Denied);
     assert!(caller.store.forget_tool(&["mcp", "client"], NAME.to_owned()).await.unwrap());
@@ -295,14 +295,14 @@ async fn always_for_an_input_is_for_the_notes_that_were_shown() {
     *tool.terms.lock().unwrap() = terms("not fenced");
     caller.says(&tool, "one").await.unwrap();
     assert_eq!(asked(), 2);
-    // No question about a call that would fail.
+    // There is no question about a call that would fail.
     *tool.terms.lock().unwrap() = CallTerms { refusal: Some("no such folder".to_owned()), ..terms("in a cage") };
     let error = caller.says(&tool, "one").await.unwrap_err();
     assert!(error.to_string().contains("no such folder"), "{error}");
     assert_eq!((asked(), tool.calls.load(Ordering::Relaxed)), (2, 3));
 }
 
-/// Whatever was decided about the tool, and without a question.
+/// This holds whatever was decided about the tool, and no question is asked.
 #[tokio::test]
 async fn plan_mode_calls_only_what_the_operator_says_reads() {
     let mut caller = Caller::new().await;
@@ -339,7 +339,7 @@ async fn journal_has_outside_calls_from_their_begin() {
     assert_eq!(rows.iter().map(JournalRow::outcome).collect::<Vec<_>>(), ["ok", "outcome_unknown"]);
     let row = &rows[0];
     assert_eq!((&*row.root, &*row.skill, &*row.tool), ("mcp", "mcp__files", "write"));
-    // The result and one report of progress, with the cost of a piece; a second one does not fit.
+    // The result and one progress report, including the cost per piece. A second report exceeds the limit.
     let report = "p\u{200b}".repeat(small_limits().output_bytes / 8).len() as u64 + 32;
     assert_eq!((row.component, row.output_bytes), (tool.spec.digest(), 2 + report));
     let approval = &row.approvals[0];

@@ -29,7 +29,7 @@ impl Host {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path()).unwrap();
-        // Memory for a list with several schemas.
+        // Enough memory for a list of several schemas.
         let limits = Limits { output_bytes: 8 << 20, memory_bytes: 8 << 20, ..small_limits() };
         let tools = Arc::new(services::tools(folder.path(), &store, Sandbox::new(limits)));
         Self { folder, store, tools }
@@ -40,7 +40,7 @@ impl Host {
         described.answers.remove(&component.digest()).unwrap()
     }
 
-    /// Returns a snapshot as an older build made it: with tools whose schemas this build rejects.
+    /// Returns a snapshot as an older build would have made it, with tools whose schemas this build rejects.
     fn old_snapshot(&self, guest: &Guest, tools: &[(&str, Value)]) -> Arc<Snapshot> {
         let skills = self.folder.path().join("skills");
         std::fs::create_dir(&skills).unwrap();
@@ -80,12 +80,12 @@ async fn hostile_schemas_are_rejected_or_cheap() {
             (Ok(_), None) => {}
             (answer, refusal) => panic!("{name}: {answer:?} {refusal:?}"),
         }
-        // Far above the expected time, far below an endless check.
+        // Far above the expected time, and far below an endless check.
         assert!(start.elapsed().as_secs() < 20, "{name}");
     }
 }
 
-/// Inputs are validated on the caller's thread, and the attacker chooses them too.
+/// Inputs are validated on the caller's thread, and the attacker also chooses the inputs.
 #[tokio::test]
 async fn input_validation_is_bounded_in_steps_and_depth() {
     let host = Host::new();

@@ -1,4 +1,5 @@
-//! Helpers of this ring: [`Harness`], a sandbox with small limits that records log and progress, and snippets of WAT for guests.
+//! Helpers of this ring: [`Harness`], a sandbox with small limits that records log lines and progress, and snippets of WAT for
+//! guests.
 
 use std::{
     sync::{Arc, Mutex},
@@ -18,8 +19,8 @@ use patchbay_tests::{
     services,
 };
 
-/// Limits that a hostile guest reaches quickly. Only the time limit is generous, because the machine may be busy; tests of the
-/// time limit use [`time_limit_only`].
+/// Limits that a hostile guest reaches quickly. Only the time limit is generous, because the machine may be busy. Tests of the time
+/// limit use [`time_limit_only`].
 pub fn small_limits() -> Limits {
     Limits {
         fuel: 30_000_000,
@@ -36,12 +37,12 @@ pub fn small_limits() -> Limits {
     }
 }
 
-/// Limits with practically unlimited fuel: only the time limit stops a guest.
+/// Limits with practically unlimited fuel, so only the time limit stops a guest.
 pub fn time_limit_only(time_ms: u64) -> Limits {
     Limits { fuel: u64::MAX >> 1, describe_fuel: u64::MAX >> 1, time_ms, ..small_limits() }
 }
 
-/// A sandbox with its limits, the permits of its calls, and a record of their log and progress.
+/// A sandbox with its limits, the permits of its calls, and a record of their log lines and progress.
 pub struct Harness {
     pub sandbox: Arc<Sandbox>,
     pub recorder: Arc<Recorder>,
@@ -81,7 +82,7 @@ impl Harness {
         Self { services: Services { inference: Some(model), ..self.services }, ..self }
     }
 
-    /// Waits until guests have written `lines` of log.
+    /// Waits until guests have written `lines` log lines.
     pub async fn wait_for_log(&self, lines: usize) {
         within_30_seconds(async {
             while self.recorder.log.lock().unwrap().len() < lines {
@@ -120,21 +121,21 @@ impl Harness {
         within_30_seconds(self.sandbox.describe(&loaded)).await
     }
 
-    /// Asserts that a call of `guest` fails and that a good guest still works; returns the failure.
+    /// Asserts that a call of `guest` fails and that a good guest still works. Returns the failure.
     pub async fn assert_call_fails(&self, guest: &Guest) -> Failure {
         let failure = self.call(guest).await.expect_err("the guest did not fail");
         self.assert_still_works().await;
         failure
     }
 
-    /// Asserts that `guest` cannot be described and that a good guest still works; returns the failure.
+    /// Asserts that `guest` cannot be described and that a good guest still works. Returns the failure.
     pub async fn assert_describe_fails(&self, guest: &Guest) -> Failure {
         let failure = self.describe(guest).await.expect_err("the guest did not fail");
         self.assert_still_works().await;
         failure
     }
 
-    /// Asserts that `bytes` cannot be loaded and that a good component still works; returns the failure.
+    /// Asserts that `bytes` cannot be loaded and that a good component still works. Returns the failure.
     pub async fn assert_load_fails(&self, bytes: &[u8]) -> Failure {
         let failure = self.load(bytes).await.err().expect("the bytes were loaded");
         self.assert_still_works().await;
@@ -159,7 +160,7 @@ pub fn empty_snapshot() -> Arc<Snapshot> {
 
 /// Returns the rows of the journal, oldest first.
 pub async fn journal(store: &Store) -> Vec<JournalRow> {
-    // A later write follows all earlier rows, so they are stored then.
+    // A later write is stored after all earlier rows, so they are stored once it returns.
     within_30_seconds(store.keep_described(Digest::of(b"x"), "x", String::new())).await.unwrap();
     let rows = store.journal_rows(&JournalFilter::default(), 0, 100).await.unwrap();
     rows.into_iter().map(|entry| entry.row).collect()
@@ -170,8 +171,8 @@ pub async fn within_30_seconds<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(30), future).await.expect("not within its bounds")
 }
 
-/// Awaits a future that compiles a component; fails the test after two minutes. The largest ones take many seconds
-/// already where nothing else runs.
+/// Awaits a future that compiles a component, and fails the test after two minutes. The largest components take many seconds even
+/// on an idle machine.
 pub async fn while_compiling<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(120), future).await.expect("not compiled within its bounds")
 }
@@ -210,7 +211,7 @@ impl ProgressSink for Recorder {
     }
 }
 
-/// A store that contains every key and rejects every change. Each function returns another error.
+/// A store that contains every key and rejects every change. Each function returns a different error.
 #[derive(Default)]
 pub struct FakeKv {
     /// Whether reads block and never return.
@@ -245,7 +246,7 @@ pub fn text(ptr: &str, len: &str) -> String {
     one_piece(0, &format!("(i32.store (i32.const 68) {ptr}) (i32.store (i32.const 72) {len})"))
 }
 
-/// Returns a body of `call` with one piece of content: `case` is its variant, `stores` writes its payload at 68.
+/// Returns a body of `call` with one piece of content. `case` is its variant, and `stores` writes its payload at 68.
 pub fn one_piece(case: u32, stores: &str) -> String {
     format!("(i32.store8 (i32.const 64) (i32.const {case})) {stores} {}", pieces("(i32.const 64)", "(i32.const 1)"))
 }
@@ -260,7 +261,7 @@ pub fn pieces(ptr: &str, count: &str) -> String {
     )
 }
 
-/// Returns a body of `call` whose result is `err` with a kind and a message, each an address and a length.
+/// Returns a body of `call` whose result is `err` with a kind and a message, each given as address and length.
 pub fn failure(kind: (u32, usize), message: (u32, usize)) -> String {
     format!(
         "(i32.store8 (i32.const 0) (i32.const 1))
@@ -290,7 +291,7 @@ pub const LOG: (&str, &str, &str) = ("log", "write", "(param i32 i32 i32)");
 pub const PROGRESS: (&str, &str, &str) = ("progress", "report", "(param i32 i32)");
 pub const KV_GET: (&str, &str, &str) = ("kv", "get", "(param i32 i32 i32 i32)");
 
-/// As [`import`], for one of the constants.
+/// Like [`import`], for one of the constants.
 pub fn imports((interface, name, signature): (&str, &str, &str)) -> String {
     import(interface, name, signature)
 }

@@ -1,4 +1,4 @@
-//! Guests that trap. The report contains the message of the engine.
+//! Guests that trap. The report contains the engine's message.
 
 use patchbay_core::Code;
 use patchbay_sandbox::{Failure, Limits};
@@ -109,7 +109,7 @@ async fn trap_report_contains_the_last_output_lines() {
     let words = "the component trapped: wasm trap: wasm `unreachable` instruction executed";
     assert_eq!(failure.to_string(), words, "they are no part of the message, which a model reads");
     assert_eq!(harness.recorder.log.lock().unwrap().len(), 9, "the operator's log has all of them");
-    // Other failures contain no output lines.
+    // Other failures do not contain log lines.
     let failure = harness.assert_call_fails(&Guest::calling("(loop $l (br $l)) (unreachable)").with(&more)).await;
     assert_eq!((failure.code(), failure.printed()), (Code::LimitFuel, &[][..]));
 }

@@ -1,4 +1,4 @@
-//! `Peer`: a client of `patchbay acp`, and `Talk`: a client over any transport. They send whatever bytes a test likes, and read line by line.
+//! `Peer`, a client of `patchbay acp`, and `Talk`, a client over any transport. They send any bytes, valid or not, and read lines.
 
 use std::{
     collections::VecDeque,
@@ -19,16 +19,16 @@ use crate::{
 
 /// A client with its process. The process is killed when this value is dropped.
 pub struct Peer {
-    /// The process that is tested.
+    /// The process under test.
     pub child: Child,
-    /// Standard output of the process, if this client does not read it.
+    /// The process's standard output, if this client does not read it.
     pub unread: Option<ChildStdout>,
     talk: Talk,
 }
 
-/// A client, whatever carries its lines.
+/// A client over any transport that carries lines.
 pub struct Talk {
-    /// The way to the agent; `None` after its end.
+    /// Sends to the agent; `None` after the input was closed.
     pub input: Option<Box<dyn Write + Send>>,
     lines: Option<Receiver<Value>>,
     /// The updates and requests since the last call of [`Talk::take`].
@@ -50,12 +50,12 @@ impl DerefMut for Peer {
 }
 
 impl Peer {
-    /// Starts a client that reads.
+    /// Starts a client that reads what the agent sends.
     pub fn start(patchbay: &Patchbay) -> Self {
         Self::start_with(patchbay, &["acp"])
     }
 
-    /// As [`Peer::start`], with other arguments than `acp`.
+    /// Like [`Peer::start`], but with arguments other than `acp`.
     pub fn start_with(patchbay: &Patchbay, arguments: &[&str]) -> Self {
         let mut peer = Self::deaf_with(patchbay, arguments);
         let (sender, lines) = channel();
@@ -82,12 +82,12 @@ impl Peer {
         Self { child, unread, talk: Talk { input, lines: None, seen: VecDeque::new() } }
     }
 
-    /// As [`Peer::start`], initialized without capabilities.
+    /// Like [`Peer::start`], then initializes the connection without client capabilities.
     pub fn initialized(patchbay: &Patchbay) -> Self {
         Self::with_capabilities(patchbay, &json!({}))
     }
 
-    /// As [`Peer::start`], initialized with the capabilities of a client.
+    /// Like [`Peer::start`], then initializes the connection with the capabilities of a full client.
     pub fn with_capabilities(patchbay: &Patchbay, capabilities: &Value) -> Self {
         let mut peer = Self::start(patchbay);
         peer.initialize(capabilities);
@@ -99,13 +99,13 @@ impl Peer {
         peak_kib(self.child.id()) << 10
     }
 
-    /// Ends the input and waits for the process. Returns its exit code.
+    /// Closes the input and waits for the process to exit. Returns its exit code.
     pub fn leave(mut self) -> Option<i32> {
         self.input.take();
         self.wait()
     }
 
-    /// Waits for the end of the process. Returns its exit code.
+    /// Waits for the process to exit. Returns its exit code.
     pub fn wait(&mut self) -> Option<i32> {
         let end = Instant::now() + PATIENCE;
         while Instant::now() < end {
@@ -119,12 +119,12 @@ impl Peer {
 }
 
 impl Talk {
-    /// Returns a client that sends to `input`, and receives `lines`.
+    /// Returns a client that sends to `input` and receives from `lines`.
     pub fn new(input: Box<dyn Write + Send>, lines: Receiver<Value>) -> Self {
         Self { input: Some(input), lines: Some(lines), seen: VecDeque::new() }
     }
 
-    /// Initializes the connection with the capabilities of a client.
+    /// Initializes the connection with the capabilities of a full client.
     pub fn initialize(&mut self, capabilities: &Value) {
         let answer = self.call(0, "initialize", json!({"protocolVersion": 1, "clientCapabilities": capabilities}));
         assert_eq!(answer["result"]["protocolVersion"], 1);
@@ -150,7 +150,7 @@ impl Talk {
         self.message(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
     }
 
-    /// Answers a request of the agent.
+    /// Responds to a request of the agent.
     pub fn respond(&mut self, request: &Value, result: Value) {
         self.message(&json!({"jsonrpc": "2.0", "id": request["id"], "result": result}));
     }
@@ -176,7 +176,7 @@ impl Talk {
         }
     }
 
-    /// Returns the next answer to a request of this client.
+    /// Returns the next response to a request of this client.
     pub fn answer(&mut self) -> Value {
         self.until(|message| message.get("method").is_none())
     }
@@ -188,7 +188,7 @@ impl Talk {
         asked
     }
 
-    /// Sends a request and returns its answer.
+    /// Sends a request and returns the response.
     pub fn call(&mut self, id: i64, method: &str, params: Value) -> Value {
         self.request(id, method, params);
         let answer = self.answer();
@@ -196,7 +196,7 @@ impl Talk {
         answer
     }
 
-    /// Makes a session in the workspace and returns its id, after its commands have come.
+    /// Creates a session in the workspace and returns its id, once its list of commands has arrived.
     pub fn session(&mut self, patchbay: &Patchbay, id: i64) -> String {
         let answer = self.call(id, "session/new", in_workspace(patchbay));
         let session = answer["result"]["sessionId"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned();
@@ -204,12 +204,12 @@ impl Talk {
         session
     }
 
-    /// Sends a prompt with one text and returns the reason of its end.
+    /// Sends a prompt of one text block and returns its stop reason.
     pub fn prompt(&mut self, id: i64, session: &str, text: &str) -> Value {
         self.call(id, "session/prompt", prompt(session, text))["result"]["stopReason"].clone()
     }
 
-    /// Sends a prompt with blocks that ends as it should, and returns the text of the answer.
+    /// Sends a prompt of these blocks, which must succeed, and returns the text of the answer.
     pub fn say(&mut self, id: i64, session: &str, blocks: impl Into<Value>) -> String {
         self.take();
         let answer = self.call(id, "session/prompt", json!({"sessionId": session, "prompt": blocks.into()}));
@@ -222,7 +222,7 @@ impl Talk {
         self.seen.drain(..).collect()
     }
 
-    /// Asserts that the next answer is this error.
+    /// Asserts that the next response is this error.
     pub fn assert_error(&mut self, id: impl Into<Value>, code: i64) {
         let answer = self.answer();
         assert_eq!((&answer["id"], &answer["error"]["code"]), (&id.into(), &json!(code)), "{answer}");
@@ -248,7 +248,7 @@ pub fn in_workspace(patchbay: &Patchbay) -> Value {
     json!({"cwd": patchbay.workspace(), "mcpServers": []})
 }
 
-/// Returns the parameters of a prompt with one text.
+/// Returns the parameters of a prompt of one text block.
 pub fn prompt(session: &str, text: &str) -> Value {
     json!({"sessionId": session, "prompt": [{"type": "text", "text": text}]})
 }

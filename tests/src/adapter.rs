@@ -1,5 +1,5 @@
-//! Provider adapters that follow a script: the actions of each step are written in JSON. The canonical ABI layout comes from
-//! the types of the contract. Used by tests of the host that need an adapter with chosen behaviour, valid or not.
+//! Provider adapters that follow a script: the actions of each step are written in JSON. The canonical ABI layout is computed from
+//! the types of the contract. For host tests that need an adapter with chosen behaviour, valid or not.
 
 use std::fmt::Write as _;
 
@@ -9,18 +9,18 @@ use wit_parser::{Resolve, SizeAlign, Type, TypeDefKind, TypeOwner};
 use crate::guest::{component_of, contract, data, imports_first, module_of, present_contract, realloc};
 
 const WORLD: &str = "patchbay:provider/provider-plugin";
-/// The world of an adapter with optional interfaces. Each adapter exports some of them.
+/// The world of an adapter with all optional interfaces. Each adapter exports some of them.
 const OWN_WORLD: &str = "test:adapter/adapter";
 
-/// Builder of an adapter's component.
+/// Builds the component of an adapter.
 ///
-/// Values are JSON with the names of the contract:
+/// Values are JSON and use the names of the contract:
 /// - a record is an object; missing fields are zero, empty or absent;
 /// - a case of a variant or an enum is its name, or an object `{NAME: PAYLOAD}`;
 /// - bytes are a string.
 ///
-/// To break the contract, a string may be a list of bytes, a string or list may be `{"at": ADDRESS, "len":
-/// LENGTH}`, and a case may be its number.
+/// To break the contract, a string may be given as a list of bytes, a string or list as `{"at": ADDRESS, "len": LENGTH}`, and a
+/// case as its number.
 #[derive(Clone, Debug)]
 pub struct Adapter {
     /// The result of `describe`.
@@ -29,11 +29,11 @@ pub struct Adapter {
     pub plan: Value,
     /// The actions of each step: of `begin`, then of each `resume`. Later steps repeat the last entry.
     pub steps: Vec<Value>,
-    /// The actions of each step of a listing, if it exports `catalogue`. Later steps repeat the last entry.
+    /// The actions of each step of `catalogue`; `None` if it is not exported. Later steps repeat the last entry.
     pub listing: Vec<Value>,
-    /// The result of `models.facts`, if it exports that.
+    /// The result of `models.facts`; `None` if it is not exported.
     pub facts: Option<Value>,
-    /// The result of `thinking.explain`, if it exports that.
+    /// The result of `thinking.explain`; `None` if it is not exported.
     pub level_plan: Option<Value>,
     /// WAT statements at the start of `describe`.
     pub before_describe: String,
@@ -82,7 +82,7 @@ impl Default for Adapter {
 }
 
 impl Adapter {
-    /// Returns the default adapter with other steps.
+    /// Returns the default adapter with these steps.
     pub fn script(steps: &[Value]) -> Self {
         Self { steps: steps.to_vec(), ..Self::default() }
     }
@@ -103,8 +103,8 @@ impl Adapter {
         self
     }
 
-    /// Encodes the component: for the first version of the contract, or for the present one if it
-    /// exports an optional interface.
+    /// Encodes the component, for the first version of the contract, or for the current version if it exports an optional
+    /// interface.
     pub fn component(&self) -> Vec<u8> {
         let optional = [
             ("catalogue", !self.listing.is_empty()),
@@ -131,7 +131,7 @@ impl Adapter {
         component_of(contract, &self.wat_of(contract), WORLD)
     }
 
-    /// Returns the core module with the metadata of its world, as a compiler writes it: the input of `plugin build`.
+    /// Returns the core module with its world's metadata, as a compiler writes it: the input of `plugin build`.
     pub fn module(&self) -> Vec<u8> {
         module_of(&contract(), &self.wat_of(&contract()), WORLD)
     }
@@ -233,13 +233,13 @@ fn case_of_step(step: usize, at: u32) -> String {
     format!("(if (i32.eq (global.get $step) (i32.const {step})) (then (return (i32.const {at}))))\n")
 }
 
-/// The present version of the contract.
+/// The current version of the contract.
 const PRESENT: &str = "0.1.2";
 
-/// Address of the first value. Below it, the statements of a test may use the memory.
+/// Address of the first value. A test's own statements may use the memory below it.
 const BASE: u32 = 1024;
 
-/// Memory image with values in the layout of the canonical ABI.
+/// Memory image with values in the canonical ABI layout.
 struct Memory<'a> {
     contract: &'a Resolve,
     sizes: SizeAlign,
@@ -253,7 +253,7 @@ impl<'a> Memory<'a> {
         Self { contract, sizes, bytes: Vec::new() }
     }
 
-    /// Finds a type of the package `patchbay:provider`. Where an interface uses the type of another, it is the other's.
+    /// Finds a type of the package `patchbay:provider`, following a type that an interface uses from another to its definition.
     fn named(&self, name: &str) -> Type {
         let is_used = |kind: &TypeDefKind| matches!(kind, TypeDefKind::Type(Type::Id(_)));
         let provider = |owner: TypeOwner| match owner {
@@ -278,7 +278,7 @@ impl<'a> Memory<'a> {
         at
     }
 
-    /// Writes a text and its pointer and length; returns the address of the pointer.
+    /// Writes a string and its pointer and length; returns the address of the pointer.
     fn text(&mut self, text: &Value) -> u32 {
         let at = self.room(2, &Type::U32);
         self.list(at, &Type::U8, text);
@@ -311,7 +311,7 @@ impl<'a> Memory<'a> {
 
     /// Writes `value` at an address.
     fn lay(&mut self, at: u32, ty: &Type, value: &Value) {
-        // The memory is already zero: the first case, the empty string, no value.
+        // The memory is already zero, which is the first case, the empty string, and no value.
         if value.is_null() {
             return;
         }

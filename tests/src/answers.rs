@@ -1,5 +1,5 @@
-//! Parses the output of `exec --json`: one [`Answer`] per line, with the events before it. Use `Patchbay::answers` for one run
-//! and [`Live`] where the test changes something between two lines.
+//! Parses the output of `exec --json`: one [`Answer`] per line, with the events before it. Use `Patchbay::answers` for a single
+//! run, and [`Live`] if the test changes something between two lines.
 
 use std::{
     io::{BufRead as _, BufReader, Lines, Write as _},
@@ -27,12 +27,12 @@ impl Answer {
         self.outcome["code"].as_str().unwrap_or_default()
     }
 
-    /// The message that a person reads.
+    /// The message for the user.
     pub fn message(&self) -> &str {
         self.outcome["message"].as_str().unwrap_or_default()
     }
 
-    /// The data that a program reads; null if the outcome has none.
+    /// The data for programs; null if the outcome has none.
     pub fn data(&self) -> &Value {
         &self.outcome["data"]
     }
@@ -61,7 +61,7 @@ impl Patchbay {
         self.answers_in(&[], lines)
     }
 
-    /// As [`Patchbay::answers`], with further options, such as `--session ID`.
+    /// Like [`Patchbay::answers`], with additional options, such as `--session ID`.
     pub fn answers_in(&self, options: &[&str], lines: &[&str]) -> Vec<Answer> {
         let ran = self.run(&[&["exec", "--json", "--keep-going"], options, lines].concat());
         let mut objects = json_lines(&ran.out).into_iter();
@@ -84,7 +84,7 @@ impl Patchbay {
         answers
     }
 
-    /// Starts a process that takes lines one by one. A test can change files between them. Its errors go to
+    /// Starts an `exec` process that reads one line at a time, which lets a test change files between lines. Its standard error is
     /// the standard error of the test.
     pub fn live(&self, options: &[&str]) -> Live {
         let mut command = self.command(&[&["exec", "--json", "--keep-going"], options].concat());
@@ -98,7 +98,7 @@ impl Patchbay {
     }
 }
 
-/// A running `exec` process that waits for its next line. It is killed when this value is dropped.
+/// A running `exec` process that waits for its next line. It is killed on drop.
 pub struct Live {
     child: Child,
     input: Option<ChildStdin>,
@@ -107,12 +107,12 @@ pub struct Live {
 }
 
 impl Live {
-    /// Returns the id of its session.
+    /// Returns the id of the process's session.
     pub fn session(&self) -> &str {
         &self.session
     }
 
-    /// Returns the id of the process.
+    /// Returns the process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -130,7 +130,7 @@ impl Live {
         }
     }
 
-    /// Gives it one line and waits for nothing.
+    /// Sends one line without waiting for its result.
     pub fn start(&mut self, line: &str) {
         writeln!(self.input.as_mut().expect("standard input"), "{line}").expect("it takes lines");
     }
@@ -146,7 +146,7 @@ impl Live {
         self.answer(line).message().to_owned()
     }
 
-    /// Closes the input of the process, waits for its end and returns the exit code; `None` if a signal ended it.
+    /// Closes the input of the process, waits for it to exit and returns its exit code; `None` if a signal ended it.
     pub fn wait_for_exit(mut self) -> Option<i32> {
         self.input = None;
         assert!(next(&mut self.output).is_none_or(|last| is_idle(&last)), "a line after the last one");
@@ -157,7 +157,7 @@ impl Live {
 
 impl Drop for Live {
     fn drop(&mut self) {
-        // Fails if it has already ended.
+        // Fails if the process has already exited.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

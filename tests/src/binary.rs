@@ -1,4 +1,4 @@
-//! The built binary in a temporary home and workspace. The start of every test that runs the program as a user does.
+//! The built binary in a temporary home and workspace: where every test starts that runs the program as a user does.
 
 use std::{
     collections::BTreeSet,
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::compiled;
 
-/// A temporary home and workspace for the binary; they are removed when this value is dropped.
+/// A temporary home and workspace for the binary, removed on drop.
 pub struct Patchbay {
     folder: TempDir,
     variables: Vec<(String, String)>,
@@ -49,15 +49,15 @@ pub fn path() -> PathBuf {
     built.expect("the binary is not built; run: make build")
 }
 
-/// Copies the binary to `to`. A program of its own writes the copy: a process that another test starts meanwhile would inherit our
-/// open file, and a file that is open for writing cannot be run.
+/// Copies the binary to `to`. A separate program writes the copy, because a process that another test starts meanwhile would
+/// inherit our open file, and a file that is open for writing cannot be executed.
 pub fn copy(to: &Path) {
     let copied = Command::new("cp").arg(path()).arg(to).status();
     assert!(copied.is_ok_and(|status| status.success()), "cp to {}", to.display());
 }
 
 impl Patchbay {
-    /// Creates a home without sessions, in which the bundled components are compiled, and an empty workspace.
+    /// Creates a home without sessions but with compiled bundled components, and an empty workspace.
     pub fn new() -> Self {
         let patchbay = Self::blank();
         compiled::into(&patchbay.home());
@@ -71,7 +71,7 @@ impl Patchbay {
         Self { folder, variables: Vec::new(), known: Mutex::default() }
     }
 
-    /// As [`Patchbay::new`]; the provider `demo` does not wait between its words.
+    /// Like [`Patchbay::new`], but the provider `demo` does not pause between words.
     pub fn quick() -> Self {
         let patchbay = Self::new();
         patchbay.write("home/config/config.toml", "[providers.demo]\noptions = { delay-ms = \"0\" }\n");
@@ -88,8 +88,8 @@ impl Patchbay {
         self.folder.path().join("workspace")
     }
 
-    /// Returns a new workspace with a copy of this home. The copy has the same sessions and grants, and nothing is compiled again
-    /// in it. No process may write to this home meanwhile.
+    /// Returns a new workspace with a copy of this home: the same sessions and grants, and compiled components that need no second
+    /// compilation. No process may write to this home meanwhile.
     #[must_use]
     pub fn copied_home(&self) -> Self {
         let copy = Self::blank();
@@ -116,7 +116,7 @@ impl Patchbay {
         fs::write(path, contents).expect("a file");
     }
 
-    /// Writes a skill of instructions into the user's folder: a `SKILL.md` with this frontmatter and body.
+    /// Writes a skill without a component to the user's folder: a `SKILL.md` with this frontmatter and body.
     pub fn skill(&self, name: &str, frontmatter: &str, instructions: &str) {
         let skill_md = format!("---\n{frontmatter}\n---\n{instructions}\n");
         self.write(&format!("home/config/skills/{name}/SKILL.md"), skill_md);
@@ -125,7 +125,7 @@ impl Patchbay {
     /// Prepares a run, with no input and captured output.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(path());
-        // Messages name the program by its argument 0, as a shell sets it.
+        // Messages call the program by its argument 0, which a shell sets like this.
         #[cfg(unix)]
         std::os::unix::process::CommandExt::arg0(&mut command, "patchbay");
         command
@@ -139,12 +139,12 @@ impl Patchbay {
         command
     }
 
-    /// Runs the binary and waits for its end.
+    /// Runs the binary and waits for it to exit.
     pub fn run(&self, arguments: &[&str]) -> Ran {
         ran(self.command(arguments).output().expect("the binary starts"))
     }
 
-    /// Runs `command` in the shell `shell`, in a folder that is not the workspace, with the binary in the PATH: a pasted command.
+    /// Runs `command` in the shell `shell`, outside of the workspace, with the binary in the PATH, like a pasted command.
     pub fn shell(&self, shell: &str, command: &str) -> Ran {
         let folder = self.folder.path().join("elsewhere");
         fs::create_dir_all(&folder).expect("a folder");
@@ -178,11 +178,11 @@ impl Patchbay {
         message.trim_end_matches('\n').to_owned()
     }
 
-    /// The id of the session that was used last. Times are stored in seconds: of several sessions of one second, it is one that
-    /// did not exist before the last [`Patchbay::exec`], and that this function has not returned before.
+    /// The id of the session that was used last. Times are stored in seconds, so if several sessions share a second, this returns
+    /// one that neither existed before the last [`Patchbay::exec`] nor was returned by this function before.
     pub fn last_session(&self) -> String {
         if !self.home().join("data/patchbay.db").exists() {
-            // The variables name other folders.
+            // These variables name folders other than the test's.
             let list = self.run(&["sessions", "--all", "--json"]).out;
             let session: serde_json::Value =
                 serde_json::from_str(list.lines().next().expect("a session")).expect("JSON");
@@ -204,7 +204,7 @@ impl Patchbay {
         ids.map(|id| id.expect("an id")).collect()
     }
 
-    /// The temporary folder, which holds `home` and `workspace`.
+    /// The temporary folder, which contains `home` and `workspace`.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -216,8 +216,8 @@ impl Default for Patchbay {
     }
 }
 
-/// Runs `exec --timeout` with `arguments` in the home that `home` makes. If the time is over before `happened`, because the
-/// machine is busy, it runs again in another home with more time. Returns the home, the result, and the seconds.
+/// Runs `exec --timeout` with `arguments` in the home that `home` makes. If a busy machine lets the time run out before `happened`,
+/// runs it again in another home with a longer timeout. Returns the home, the result, and the timeout in seconds.
 pub fn run_out_of_time(
     home: impl Fn() -> Patchbay,
     arguments: &[&str],

@@ -1,11 +1,11 @@
 //! Guests that make one host call with fixed arguments and return its result. Use them to test a capability without writing
-//! WAT; each builder names its host call.
+//! WAT. Each builder says which host call it makes.
 
 use std::fmt::Write as _;
 
 use crate::guest::{ECHO, Guest, data};
 
-/// WAT function `$say ADDRESS LENGTH`: the result `ok([text])` of a tool.
+/// WAT function `$say ADDRESS LENGTH`, which returns the tool result `ok([text])`.
 pub const SAY: &str = "
 (func $say (param $text i32) (param $len i32) (result i32)
   (i32.store8 (i32.const 0) (i32.const 0))
@@ -17,7 +17,7 @@ pub const SAY: &str = "
   (i32.const 0))
 ";
 
-/// WAT function `$fail ERROR`: the result `err` with the error of a host call at that address.
+/// WAT function `$fail ERROR`, which returns the host-call error at that address as the result `err`.
 const FAIL: &str = "
 (func $fail (param $error i32) (result i32)
   (i32.store8 (i32.const 0) (i32.const 1))
@@ -28,15 +28,15 @@ const FAIL: &str = "
   (i32.const 0))
 ";
 
-/// Address of the first text. The heap of the canonical ABI begins far behind it.
+/// Address of the first string. The heap of the canonical ABI begins far above it.
 const TEXTS: u32 = 8192;
 
-/// A data segment of texts, one after the other.
+/// A data segment of consecutive strings.
 #[derive(Default)]
 struct Texts(Vec<u8>);
 
 impl Texts {
-    /// Adds a text and returns its address and length as two WAT constants.
+    /// Adds a string and returns its address and length as two WAT constants.
     fn put(&mut self, bytes: &[u8]) -> String {
         let at = TEXTS + u32::try_from(self.0.len()).expect("short texts");
         self.0.extend(bytes);
@@ -52,13 +52,13 @@ impl Texts {
 /// stands for the query parameter NAME.
 pub type Credential<'a> = (&'a str, &'a str, &'a str);
 
-/// A guest that requests `url` with GET and returns the body of the response. It traps if its memory then contains `sentinel`.
-/// The guest itself holds the sentinel in an encoded form only.
+/// A guest that requests `url` with GET and returns the body of the response. It traps if its memory then contains `sentinel`,
+/// which the guest itself stores only in an encoded form.
 pub fn fetching(url: &str, credential: Option<Credential<'_>>, sentinel: &str) -> Guest {
     requesting("GET", url, credential, sentinel)
 }
 
-/// As [`fetching`], with `method`.
+/// Like [`fetching`], with any `method`.
 pub fn requesting(method: &str, url: &str, credential: Option<Credential<'_>>, sentinel: &str) -> Guest {
     let mut texts = Texts::default();
     let method = texts.put(method.as_bytes());

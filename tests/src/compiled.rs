@@ -1,4 +1,4 @@
-//! A home in which the bundled components are compiled: [`into`]. Nearly every test would otherwise compile the same ones.
+//! A home with compiled bundled components: [`into`]. Without it, nearly every test would compile the same components again.
 
 use std::{fs, io, path::Path, sync::LazyLock};
 
@@ -8,7 +8,7 @@ use crate::{
     server::Server,
 };
 
-/// One line for each bundled component that tests use often. The model `demo` makes the calls it is told to make.
+/// One line for each bundled component that tests often use. The model `demo` makes the tool calls that the line requests.
 const LINES: [&str; 8] = [
     "hello",
     "/calc 1",
@@ -40,14 +40,14 @@ static HOME: LazyLock<Patchbay> = LazyLock::new(|| {
     patchbay
 });
 
-/// Adds the compiled components, with their database rows, to an empty home. The home then has no session.
+/// Adds the compiled components and their database rows to an empty home. The home has no session afterwards.
 pub(crate) fn into(home: &Path) {
     copy_folder_by(&HOME.home().join("data"), &home.join("data"), &|from, to| fs::copy(from, to).map(drop));
-    // Links, because compiled components have megabytes, and the host never changes one in place.
+    // Links, because compiled components are megabytes in size, and the host never changes one in place.
     copy_folder_by(&HOME.home().join("cache"), &home.join("cache"), &|from, to| fs::hard_link(from, to));
 }
 
-/// Copies a folder with its files and their permissions.
+/// Copies a folder with its files and permissions.
 pub(crate) fn copy_folder(from: &Path, to: &Path) {
     copy_folder_by(from, to, &|from, to| fs::copy(from, to).map(drop));
 }
@@ -55,7 +55,7 @@ pub(crate) fn copy_folder(from: &Path, to: &Path) {
 fn copy_folder_by(from: &Path, to: &Path, copy: &dyn Fn(&Path, &Path) -> io::Result<()>) {
     fs::create_dir_all(to).expect("a folder");
     let Ok(entries) = fs::read_dir(from) else { return };
-    // The host uses no compiled components from a folder that others can read.
+    // The host ignores compiled components in a folder that other users can read.
     fs::set_permissions(to, fs::metadata(from).expect("a folder").permissions()).expect("its permissions");
     for entry in entries {
         let path = entry.expect("an entry").path();

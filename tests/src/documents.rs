@@ -10,7 +10,7 @@ pub fn checkout() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// Returns the fenced blocks of a document: language and text.
+/// Returns the fenced blocks of a document as pairs of language and text.
 pub fn blocks(document: &str) -> Vec<(String, String)> {
     let text = fs::read_to_string(checkout().join(document)).unwrap();
     let mut blocks = Vec::new();
@@ -26,7 +26,7 @@ pub fn blocks(document: &str) -> Vec<(String, String)> {
     blocks
 }
 
-/// Returns the block of this language that begins with `beginning`.
+/// Returns the first block of this language that begins with `beginning`.
 pub fn block(document: &str, language: &str, beginning: &str) -> String {
     let fits = |(of, text): &(String, String)| of == language && text.starts_with(beginning);
     let found = blocks(document).into_iter().find(fits);

@@ -1,5 +1,5 @@
 //! The four wire formats of the bundled adapters: responses and errors of their servers, from the recordings of the codecs.
-//! Use [`FORMATS`] in a test that must hold for all of them.
+//! Use [`FORMATS`] in a test of a rule that applies to all of them.
 
 use std::{fs, path::Path};
 
@@ -10,24 +10,24 @@ use crate::{binary::Patchbay, guest::Guest, server::Server};
 /// A wire format and a bundled provider that uses it.
 #[derive(Clone, Copy, Debug)]
 pub struct Format {
-    /// The name of the provider.
+    /// The provider's name, such as `anthropic`.
     pub provider: &'static str,
-    /// One of its models, as an argument of `/model`.
+    /// A model of the provider, as an argument of `/model`.
     pub model: &'static str,
-    /// The environment variable that holds its key.
+    /// The environment variable with the provider's key.
     pub variable: &'static str,
-    /// The header of its key, up to the key itself.
+    /// The header that carries the key, up to the key itself.
     pub header: &'static str,
     path: &'static str,
-    /// The folder of its recordings in `plugins/codecs/recordings`.
+    /// The folder in `plugins/codecs/recordings`.
     folder: &'static str,
-    /// The recording with a tool call.
+    /// The name of the recording with a tool call.
     pub call: &'static str,
-    /// The recording with twelve tool calls.
+    /// The name of the recording with twelve tool calls.
     pub wide_call: &'static str,
-    /// The recording with thinking.
+    /// The name of the recording with thinking.
     pub thinking: &'static str,
-    /// The recording with an error after some text.
+    /// The name of the recording with an error after some text.
     pub error: &'static str,
     /// The error code in that recording.
     pub error_code: &'static str,
@@ -96,7 +96,7 @@ pub const CHAT: Format = Format {
     error_code: "provider_server",
 };
 
-/// All formats that the tests know.
+/// All four formats.
 pub const FORMATS: [Format; 4] = [ANTHROPIC, OPENAI, GOOGLE, CHAT];
 
 impl Format {
@@ -106,7 +106,7 @@ impl Format {
         fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     }
 
-    /// The body of a recorded response. Tool calls in it name `weather__now`.
+    /// The body of a recorded response. Its tool calls name `weather__now`.
     pub fn body(&self, recording: &str) -> Vec<u8> {
         let bytes = self.file(&format!("{recording}.sse"));
         let Ok(text) = String::from_utf8(bytes.clone()) else { return bytes };
@@ -134,7 +134,7 @@ impl Format {
         event_stream(&self.body(recording))
     }
 
-    /// A response whose text comes in the pieces `texts`, one event each. The pieces are already escaped for JSON.
+    /// A response that streams `texts`, one event each. The strings are already escaped for JSON.
     pub fn answer_with(&self, texts: &[&str]) -> Vec<u8> {
         let recorded = String::from_utf8(self.body("text")).expect("UTF-8");
         let line = |value: &Value| format!("data: {value}\n\n");
@@ -186,7 +186,7 @@ impl Format {
             429 => "RESOURCE_EXHAUSTED",
             _ => "UNAVAILABLE",
         };
-        // Zero would not count as a delay.
+        // Clients ignore a delay of zero.
         let seconds = |wait: u32| if wait == 0 { "0.001".to_owned() } else { wait.to_string() };
         let (headers, body) = match self.folder {
             "messages" => (
@@ -217,7 +217,7 @@ impl Format {
         format!("{head}content-length: {}\r\n\r\n{body}", body.len()).into_bytes()
     }
 
-    /// The table of `config.toml` that points the provider to `server`.
+    /// The table of `config.toml` that directs the provider to `server`.
     pub fn table(&self, server: &Server) -> String {
         let Self { provider, variable, path, .. } = self;
         let mut table = format!("[providers.{provider}]\norigin = \"http://{}{path}\"\n", server.host());
@@ -227,8 +227,8 @@ impl Format {
         table
     }
 
-    /// Creates a home with the provider at `server` and its key [`KEY`], as after an installation.
-    /// `more` is appended to `config.toml`.
+    /// Creates a home as it is after an installation, with the provider at `server` and its key [`KEY`]. `more` is appended to
+    /// `config.toml`.
     pub fn plain_home(&self, server: &Server, more: &str) -> Patchbay {
         let mut patchbay = Patchbay::new();
         patchbay.set(self.variable, KEY);
@@ -236,7 +236,7 @@ impl Format {
         patchbay
     }
 
-    /// As [`Format::plain_home`], with the tool `weather__now`, which echoes its input.
+    /// Like [`Format::plain_home`], with the tool `weather__now`, which echoes its input.
     pub fn home(&self, server: &Server, more: &str) -> Patchbay {
         let patchbay = self.plain_home(server, more);
         let tools = vec![("now".into(), "The weather".into(), r#"{"type":"object"}"#.into())];
@@ -246,7 +246,7 @@ impl Format {
     }
 }
 
-/// A response of [`CHAT`] that calls tools: `calls` is an array of pairs of name and input.
+/// A [`CHAT`] response with tool calls: `calls` is an array of name and input pairs.
 pub fn chat_calls(calls: &Value) -> Vec<u8> {
     let calls = calls.as_array().expect("an array").iter().enumerate().map(|(index, call)| {
         let function = json!({"name": call[0], "arguments": call[1].to_string()});
@@ -256,18 +256,18 @@ pub fn chat_calls(calls: &Value) -> Vec<u8> {
     event_stream((body + &chat_end("tool_calls")).as_bytes())
 }
 
-/// An event of a response of [`CHAT`]. `end` is the reason of the end, or null.
+/// A [`CHAT`] event. `end` is the finish reason, or null.
 pub fn chat_event(delta: &Value, end: &Value) -> String {
     let choice = json!({"index": 0, "delta": delta, "finish_reason": end});
     format!("data: {}\n\n", json!({"id": "c", "model": "local-1", "choices": [choice]}))
 }
 
-/// The last events of a response of [`CHAT`]. `reason` is the reason of the end, such as `stop`.
+/// The last events of a [`CHAT`] response. `reason` is the finish reason, such as `stop`.
 pub fn chat_end(reason: &str) -> String {
     chat_event(&json!({}), &json!(reason)) + "data: [DONE]\n\n"
 }
 
-/// A response with server-sent events; its body ends with the connection.
+/// A response with server-sent events whose body ends when the connection closes.
 pub fn event_stream(body: &[u8]) -> Vec<u8> {
     [b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n", body].concat()
 }

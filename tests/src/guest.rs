@@ -1,5 +1,5 @@
-//! Skill components built from WebAssembly text. They need no toolchain, and can do what no compiler emits. Begin with
-//! [`Guest::default`], which echoes, or one of the builders below; write WAT only where the bytes matter.
+//! Skill components built from WebAssembly text. They need no toolchain, and can do things that no compiler emits. Begin with
+//! [`Guest::default`], which echoes, or with one of the builders below. Write WAT only if the exact bytes matter.
 
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use wit_parser::Resolve;
 
 use crate::calls::SAY;
 
-/// Builder of a skill's component.
+/// Builds the component of a skill.
 ///
-/// Layout of its memory: the result of a call at 0, the list of tools at 512, their texts from 1024, the heap
-/// of the canonical ABI from 65536.
+/// Its memory: the result of a call at 0, the list of tools at 512, their strings from 1024, and the canonical ABI's heap from
+/// 65536.
 #[derive(Clone, Debug)]
 pub struct Guest {
     /// Name, description and input schema of each tool.
@@ -30,7 +30,7 @@ pub struct Guest {
 }
 
 impl Default for Guest {
-    /// Returns a guest with one tool `run`, which takes any object and returns its input as text.
+    /// Returns a guest with the tool `run`, which accepts any object and returns its input as text.
     fn default() -> Self {
         Self {
             tools: vec![("run".into(), "Echoes its input".into(), r#"{"type":"object"}"#.into())],
@@ -53,11 +53,11 @@ pub const ECHO: &str = "
     (i32.store (i32.const 72) (local.get $input_len))
     (i32.const 0)";
 
-/// Where [`Guest::answering`] puts its text: after the memory that the canonical ABI allocates for short inputs.
+/// Where [`Guest::answering`] stores its text: above the memory that the canonical ABI allocates for short inputs.
 const ANSWER: u32 = 131_072;
 
 impl Guest {
-    /// A guest whose tool has `call` as its body. See [`Guest::call`] for the parameters and the result.
+    /// A guest with `call` as the body of its tool. See [`Guest::call`] for the parameters and the result.
     pub fn calling(call: &str) -> Self {
         Self { call: call.into(), ..Self::default() }
     }
@@ -68,7 +68,7 @@ impl Guest {
         Self::calling(&call).with(SAY).with(&data(ANSWER, text.as_bytes()))
     }
 
-    /// A guest whose tool returns two texts for each attachment: its media type and its content.
+    /// A guest whose tool returns two texts per attachment: its media type and its content.
     pub fn returning_attachments() -> Self {
         let call = "
             (local $blob i32) (local $at i32)
@@ -99,7 +99,7 @@ impl Guest {
         Self::calling("(loop $forever (br $forever)) unreachable")
     }
 
-    /// A guest whose tool reports its input as progress, which a test can wait for, and then never returns.
+    /// A guest whose tool reports its input as progress, which a test can wait for, and then hangs.
     pub fn reporting_and_spinning() -> Self {
         let guest = Self::calling(
             "(call $report (local.get $input) (local.get $input_len)) (loop $forever (br $forever)) (unreachable)",
@@ -107,7 +107,7 @@ impl Guest {
         guest.with(r#"(import "patchbay:host/progress@0.1.0" "report" (func $report (param i32 i32)))"#)
     }
 
-    /// A guest whose tool traps at once.
+    /// A guest whose tool traps immediately.
     pub fn trapping() -> Self {
         Self::calling("unreachable")
     }
@@ -119,7 +119,7 @@ impl Guest {
         self
     }
 
-    /// Returns a component of the present contract that also imports an interface of the host that no world imports.
+    /// Returns a component of the current contract that also imports a host interface that is not part of any world.
     pub fn importing(&self, interface: &str) -> Vec<u8> {
         let mut contract = present_contract();
         let world = format!(
@@ -186,7 +186,7 @@ pub fn data<'a>(at: u32, bytes: impl IntoIterator<Item = &'a u8>) -> String {
     format!("\n(data (i32.const {at}) \"{bytes}\")\n")
 }
 
-/// Separates the imports, which a module must begin with, from the other lines.
+/// Separates the imports, which must come first in a module, from the other lines.
 pub(crate) fn imports_first(more: &str) -> (String, String) {
     let (imports, rest): (Vec<&str>, Vec<&str>) =
         more.lines().partition(|line| line.trim_start().starts_with("(import"));
@@ -212,13 +212,13 @@ pub fn component(wat: &str, world: &str) -> Vec<u8> {
     component_of(&contract(), wat, world)
 }
 
-/// As [`component`], for another version of the contract.
+/// Like [`component`], for another version of the contract.
 pub fn component_of(resolve: &Resolve, wat: &str, world: &str) -> Vec<u8> {
     let module = module_of(resolve, wat, world);
     ComponentEncoder::default().module(&module).expect("a module").validate(true).encode().expect("a component")
 }
 
-/// Returns a core module with the metadata of its world, as a compiler writes it: the input of `plugin build`.
+/// Returns a core module with its world's metadata, as a compiler writes it: the input of `plugin build`.
 pub fn module_of(resolve: &Resolve, wat: &str, world: &str) -> Vec<u8> {
     let (package, world) = world.split_once('/').expect("PACKAGE/WORLD");
     let package =
@@ -237,13 +237,13 @@ pub fn package(mut component: Vec<u8>, skill_md: &str) -> Vec<u8> {
     component
 }
 
-/// Parses the first released version of the contract, which guests in WAT are built against: their exports have the version
-/// in their names, and in this way they are tests of old plugins, too.
+/// Parses the first released version of the contract. Guests in WAT are built against it and have the version in the names of
+/// their exports, which makes them tests of old plugins as well.
 pub fn contract() -> Resolve {
     packages("wit/frozen/0.1.0")
 }
 
-/// Parses the present version of the contract.
+/// Parses the current version of the contract.
 pub fn present_contract() -> Resolve {
     packages("wit")
 }

@@ -1,5 +1,5 @@
-//! The contents of a test's home folder: skills as commands, grants, the databases, the log. Methods of [`Patchbay`], used by
-//! the tests of the whole binary.
+//! The contents of a test's home folder: skills as commands, grants, the databases, the log. These are methods of [`Patchbay`] for
+//! tests of the whole binary.
 
 use std::{fs, path::Path, time::Duration};
 
@@ -8,15 +8,15 @@ use rusqlite::{Connection, Params, types::FromSql};
 use crate::{binary::Patchbay, calls::relaying, guest::Guest};
 
 impl Patchbay {
-    /// Installs `guest` as the user's skill `name`, which the command `/NAME` calls. `frontmatter` holds further lines
-    /// of its SKILL.md, each with a newline.
+    /// Installs `guest` as the user's skill `name`, which the command `/NAME` calls. `frontmatter` is appended to the frontmatter
+    /// of its SKILL.md; each of its lines ends with a newline.
     pub fn add_command(&self, name: &str, guest: &Guest, frontmatter: &str) {
         let skill_md =
             format!("---\ninvocation_mode: tool_dispatch\ncommand: {name}\ncommand_tool: run\n{frontmatter}---\n");
         self.write(&format!("home/config/skills/{name}.wasm"), guest.packaged(&skill_md));
     }
 
-    /// Installs a skill whose command `/NAME` calls `tool` with `input` and returns its answer. The skill has the grant `tools`.
+    /// Installs a skill whose command `/NAME` calls `tool` with `input` and returns the result. The skill has the grant `tools`.
     pub fn add_relay(&self, name: &str, tool: &str, input: &str) {
         self.add_command(name, &relaying(tool, input), "capabilities: [{name: tools}]\n");
         self.grant(name, &["tools"]);
@@ -37,7 +37,7 @@ impl Patchbay {
         database
     }
 
-    /// Returns the first value of the one row that a query of `patchbay.db` finds.
+    /// Returns the first column of the only row that a query of `patchbay.db` finds.
     pub fn query_one<T: FromSql>(&self, query: &str, parameters: impl Params) -> T {
         self.database("patchbay.db").query_row(query, parameters, |row| row.get(0)).expect("a row")
     }
@@ -51,13 +51,14 @@ impl Patchbay {
         rows.collect::<Result<_, _>>().expect("rows")
     }
 
-    /// Returns the log of the host.
+    /// Returns the host's log.
     pub fn log(&self) -> String {
         fs::read_to_string(self.home().join("state/patchbay.log")).expect("a log")
     }
 }
 
-/// Asserts that no file below `folder` contains one of `needles`: databases and their write-ahead logs, logs, caches.
+/// Asserts that no file below `folder` contains any of `needles`. This includes databases and their write-ahead logs, logs, and
+/// caches.
 pub fn assert_in_no_file(folder: &Path, needles: &[impl AsRef<str>]) {
     for entry in fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();

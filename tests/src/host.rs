@@ -1,5 +1,5 @@
-//! A host in the process of the test, with the bundled adapters: for tests that need its Rust interface, such as events that
-//! arrive while a turn runs. Tests that can use the binary use [`crate::binary`].
+//! A host in the test's own process, with the bundled adapters: for tests that need its Rust interface, for example for events
+//! that arrive while a turn is running. If the binary is enough, use [`crate::binary`].
 
 use std::{fs, path::Path, sync::Arc};
 
@@ -36,13 +36,13 @@ pub fn host(patchbay: &Patchbay, settings: Settings) -> Arc<Host> {
     host_with(patchbay, settings, Limits::default())
 }
 
-/// As [`host_of`], without a budget.
+/// Like [`host_of`], without a budget.
 pub fn host_with(patchbay: &Patchbay, settings: Settings, limits: impl Into<HostLimits>) -> Arc<Host> {
     host_of(patchbay, settings, limits.into(), BudgetSettings::default())
 }
 
-/// Opens a host in the home of `patchbay`, with these limits and this budget. A step of an
-/// adapter may take as long as a call.
+/// Opens a host in the home of `patchbay`, with these limits and this budget. An adapter step has the same time limit as a
+/// call.
 pub fn host_of(patchbay: &Patchbay, settings: Settings, limits: HostLimits, budget: BudgetSettings) -> Arc<Host> {
     let HostLimits { calls, session } = limits;
     let exchange = ExchangeLimits::default();
@@ -62,20 +62,20 @@ pub fn host_of(patchbay: &Patchbay, settings: Settings, limits: HostLimits, budg
     Host::open(config).expect("a host")
 }
 
-/// Returns the configuration of a host with its home in `home`, with the defaults of the binary and no bundled adapters.
+/// Returns the configuration of a host with the home `home`, with the defaults of the binary but no bundled adapters.
 pub fn config(home: &Path) -> Config {
     let [config, data, cache, state] = ["config", "data", "cache", "state"].map(|name| home.join(name));
     Config::new(Paths { config, data, cache, state }, compiler())
 }
 
-/// Returns the binary as a compiler of components.
+/// Returns the binary as a component compiler.
 pub fn compiler() -> Compiler {
     Compiler { program: binary::path(), arguments: vec!["compile".into()], keeps_functions: false }
 }
 
 const ADAPTERS: [&str; 7] = ["anthropic", "demo", "google", "meta", "openai", "openai-compatible", "xai"];
 
-/// Returns adapters of the binary. Their bytes are leaked, because a host borrows them for the life of the process.
+/// Returns adapters of the binary. Their bytes are leaked, because a host borrows them for the rest of the process.
 pub fn bundled_adapters(names: &[&'static str]) -> &'static [BundledAdapter] {
     let dist = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins/dist/providers");
     let read = |name: &&'static str| BundledAdapter {

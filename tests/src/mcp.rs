@@ -1,5 +1,5 @@
-//! MCP servers that misbehave: the program of `e2e/fixtures/mcp_server.py`, and servers over HTTP. Both have the tools `echo`,
-//! which returns its input `text`, and `break`, which misbehaves.
+//! MCP servers that misbehave: the program `e2e/fixtures/mcp_server.py`, and servers over HTTP. Both have the tools `echo`, which
+//! returns its input `text`, and `break`, which misbehaves.
 
 use std::{
     path::{Path, PathBuf},
@@ -15,26 +15,26 @@ use crate::{
     server::{Server, Step, body, response},
 };
 
-/// Returns the path of the program, for `python3`. Its argument says how it misbehaves.
+/// Returns the path of the program, for `python3`. Its argument selects how it misbehaves.
 pub fn program() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("e2e/fixtures/mcp_server.py")
 }
 
-/// Starts a server over HTTP, at the path `/mcp`. `mode` says how `break` is answered:
+/// Starts a server over HTTP at the path `/mcp`. `mode` selects the response to `break`:
 ///
-/// | mode | answer |
+/// | mode | response |
 /// | --- | --- |
 /// | `hangs` | none for two minutes |
 /// | `missing`, `fails`, `redirects` | the HTTP status 404, 500, 302 |
-/// | `page` | a page in HTML |
-/// | `nonsense` | JSON that is damaged |
-/// | `half` | a part of the body |
-/// | `events` | a stream of notifications and of results for another request, without an end |
-/// | `long event` | a stream with one event, without an end |
+/// | `page` | an HTML page |
+/// | `nonsense` | invalid JSON |
+/// | `half` | half of the body |
+/// | `events` | an endless stream of notifications and of results for another request |
+/// | `long event` | a stream with one endless event |
 /// | `wrong id` | a result for another request |
-/// | `refuses` | an error of JSON-RPC |
+/// | `refuses` | a JSON-RPC error |
 ///
-/// With `old`, the server chooses an unknown revision of the protocol. With any other mode, `break` works.
+/// With `old`, the server selects an unknown protocol revision. With any other mode, `break` works.
 pub fn over_http(mode: &'static str) -> Server {
     Server::scripted(move |request| {
         let message: Value = serde_json::from_str(body(request)).unwrap_or_default();
@@ -95,7 +95,7 @@ fn endless(text: &str) -> Vec<Step> {
     vec![Step::Bytes(head), Step::Endless(text.as_bytes().to_vec(), 0)]
 }
 
-/// Returns events with messages that nothing waits for, up to the data of the next one.
+/// Returns messages that no client waits for, as events, followed by the beginning of the next event.
 fn event_flood() -> String {
     let log = json!({"level": "info", "data": "x".repeat(1_000)});
     let log = json!({"jsonrpc": "2.0", "method": "notifications/message", "params": log});
@@ -112,8 +112,8 @@ fn text(text: &str) -> Value {
     json!({"content": [{"type": "text", "text": text}]})
 }
 
-/// Waits for the file `children` in `folder`, to which the program writes its process group once its tool `break` hangs, or at its
-/// start if its argument is `stuck`. Returns the group.
+/// Waits for the file `children` in `folder` and returns the process group in it. The program writes the file when its tool
+/// `break` hangs, or at startup if its argument is `stuck`.
 pub fn wait_for_group(folder: &Path) -> String {
     let end = Instant::now() + PATIENCE;
     loop {
@@ -126,7 +126,7 @@ pub fn wait_for_group(folder: &Path) -> String {
     }
 }
 
-/// Asserts that all processes of a process group end in time. By themselves they live for ten minutes.
+/// Asserts that all processes of a process group end in time. Without a signal they run for ten minutes.
 pub fn assert_group_ends(group: &str) {
     let end = Instant::now() + PATIENCE;
     while Instant::now() < end {

@@ -1,9 +1,9 @@
-//! Finds paths of the machine that runs the tests in built files. Used by the tests that builds are reproducible.
+//! Finds paths of this machine in built files, for the tests of reproducible builds.
 
 use std::{env, path::Path};
 
-/// Returns the paths of this machine that `bytes` contains: the home folder, cargo's folders,
-/// the checkout, the build folder.
+/// Returns the paths of this machine that `bytes` contains: the home folder, cargo's folders, the checkout, and the build
+/// folder.
 pub fn local_paths_in(bytes: &[u8]) -> Vec<String> {
     let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let variables = ["HOME", "CARGO_HOME", "CARGO_TARGET_DIR"].map(|name| env::var(name).unwrap_or_default());

@@ -1,5 +1,5 @@
-//! A session with several agents in the test's own process: runs lines, waits until all agents are idle, and reads the
-//! stored rows of each agent. For tests and plays of agents, with the demo provider or any other.
+//! A session with several agents in the test's own process. [`Play`] runs lines, waits until all agents are idle, and reads the
+//! stored rows of each agent. It works with the demo provider or any other.
 
 use std::{
     sync::{
@@ -32,7 +32,7 @@ use crate::{
     tree_check,
 };
 
-/// How each notification of mail begins.
+/// How every mail notification begins.
 const NOTIFICATION: &str = "[Notification: ";
 
 /// An open session and its home.
@@ -41,13 +41,13 @@ pub struct Play {
     pub patchbay: Patchbay,
     /// The host that has the session open.
     pub host: Arc<Host>,
-    /// The session that is played.
+    /// The session under test.
     pub session: Arc<Session>,
     settings: Settings,
     limits: HostLimits,
 }
 
-/// Returns settings with which the provider `demo` does not wait between its words.
+/// Returns settings that let the provider `demo` answer without pauses between words.
 pub fn quick_demo() -> Settings {
     let mut demo = ProviderConfig::default();
     demo.options.insert("delay-ms".to_owned(), "0".to_owned());
@@ -56,8 +56,8 @@ pub fn quick_demo() -> Settings {
     settings
 }
 
-/// As [`quick_demo`], with a further provider `local` at `server`, which has the model `local-1` with a context window of
-/// `window` tokens. `local-1` is the default model.
+/// Like [`quick_demo`], with an additional provider `local` at `server`. Its model `local-1`, the default model, has a context
+/// window of `window` tokens.
 pub fn with_local_model(server: &Server, window: u64) -> Settings {
     let mut settings = quick_demo();
     let table = format!(
@@ -70,12 +70,12 @@ pub fn with_local_model(server: &Server, window: u64) -> Settings {
 }
 
 impl Play {
-    /// Starts a session with default limits and a demo provider without delays.
+    /// Starts a session with default limits and a demo provider without pauses.
     pub async fn new() -> Self {
         Self::with(quick_demo(), HostLimits::default()).await
     }
 
-    /// As [`Play::new`], with other limits of sessions.
+    /// Like [`Play::new`], with these session limits.
     pub async fn limited(change: impl FnOnce(&mut SessionLimits)) -> Self {
         let mut limits = SessionLimits::default();
         change(&mut limits);
@@ -100,7 +100,7 @@ impl Play {
         Self { patchbay, host, session, settings, limits: limits.into() }
     }
 
-    /// Resumes a stored session of the home of `patchbay` in a new host.
+    /// Resumes a stored session in the home of `patchbay` in a new host.
     pub async fn resume(patchbay: Patchbay, id: SessionId, settings: Settings, limits: impl Into<HostLimits>) -> Self {
         let limits = limits.into();
         let host = host_with(&patchbay, settings.clone(), limits.clone());
@@ -108,7 +108,7 @@ impl Play {
         Self { patchbay, host, session, settings, limits }
     }
 
-    /// Closes the session and resumes it in a new host, as a new process does.
+    /// Closes the session and resumes it in a new host, as a new process would.
     #[must_use]
     pub async fn restarted(self) -> Self {
         let Self { patchbay, host, session, settings, limits } = self;
@@ -118,7 +118,7 @@ impl Play {
         Self::resume(patchbay, id, settings, limits).await
     }
 
-    /// Returns the home as `kill -9` leaves it at this moment: a copy in which nothing runs. No row may be written meanwhile.
+    /// Copies the home as `kill -9` would leave it now, with nothing running in the copy. No row may be written meanwhile.
     pub fn killed_home(&self) -> Patchbay {
         self.patchbay.copied_home()
     }
@@ -128,7 +128,7 @@ impl Play {
         wait_for_end(self.session.submit(line)).await
     }
 
-    /// Runs a line that must succeed.
+    /// Runs a line, which must succeed.
     pub async fn ok(&self, line: &str) -> Outcome {
         let outcome = self.run(line).await;
         assert!(outcome.is_ok(), "{line}: {}", outcome.line());
@@ -147,18 +147,18 @@ impl Play {
         self.run(line).await.code.to_string()
     }
 
-    /// Runs a line and returns its text, as a front prints it.
+    /// Runs a line and returns the text that a front prints for it.
     pub async fn text(&self, line: &str) -> String {
         self.run(line).await.line().into_owned()
     }
 
-    /// Asserts the outcome of a line: code and text.
+    /// Asserts the code and the text of a line's outcome.
     pub async fn assert_line(&self, line: &str, code: &str, text: &str) {
         let outcome = self.run(line).await;
         assert_eq!((outcome.code.as_str(), &*outcome.line()), (code, text), "{line}");
     }
 
-    /// Waits until no agent runs or is about to.
+    /// Waits until no agent is running or about to run.
     pub async fn idle(&self) {
         timeout(PATIENCE, self.session.wait_idle()).await.expect("all agents are idle");
     }
@@ -170,7 +170,7 @@ impl Play {
         outcome.forked().expect("a child").child_uuid
     }
 
-    /// Has the model of the agent in view fork a child and returns the child, whose turn may still run.
+    /// Lets the model of the agent in view fork a child. Returns the child, whose turn may still be running.
     pub async fn call_fork(&self, prompt: &str) -> AgentId {
         let before = self.ids().await;
         let outcome = self.run(&format!("call fork {}", json!({"prompt": prompt}))).await;
@@ -208,7 +208,7 @@ impl Play {
         self.wait_until(&format!("{id} is {state:?}"), async || self.agent(id).await.state == state).await;
     }
 
-    /// Waits until `condition` holds. `what` describes it for the error.
+    /// Waits until `condition` holds; `what` describes it in the panic message.
     pub async fn wait_until(&self, what: &str, mut condition: impl AsyncFnMut() -> bool) {
         let holds = async {
             while !condition().await {
@@ -218,7 +218,7 @@ impl Play {
         timeout(PATIENCE, holds).await.unwrap_or_else(|_| panic!("this never happened: {what}"));
     }
 
-    /// Waits until an answer that hangs is stored with exactly this text, which is a moment after the text came.
+    /// Waits until the text of a hanging answer is stored, which happens a moment after the text arrived.
     pub async fn wait_for_partial(&self, text: &str) {
         let stored = async || {
             let partial = self.host.store().partial_answers(self.session.id(), patchbay_agent::join_pieces).await;
@@ -227,8 +227,8 @@ impl Play {
         self.wait_until(&format!("{text:?} is stored"), stored).await;
     }
 
-    /// Submits a message `say TEXT` to the agent in view, whose answer then hangs, and waits for the whole text. No
-    /// other agent may answer meanwhile.
+    /// Submits the message `say TEXT` to the agent in view, whose answer then hangs, and waits for the whole text. No other agent
+    /// may answer meanwhile.
     pub async fn hang(&self, message: &str) -> Submitted {
         let said: Vec<&str> = message.lines().filter_map(|line| line.strip_prefix("say ")).collect();
         let said = said.join("\n");
@@ -244,7 +244,7 @@ impl Play {
         line
     }
 
-    /// Returns the rows of an agent, without those that it inherits.
+    /// Returns the rows of an agent, without inherited rows.
     pub async fn rows(&self, agent: AgentId) -> Vec<EventKind> {
         let mut events = self.session.subscribe(1);
         let mut rows = Vec::new();
@@ -269,7 +269,7 @@ impl Play {
         rows.collect::<Result<_, _>>().expect("rows")
     }
 
-    /// Returns the messages to an agent. Of notifications of mail, these are the lines that fronts show.
+    /// Returns the messages to an agent. Mail notifications appear as the lines that fronts show.
     pub fn said(&self, agent: AgentId) -> Vec<String> {
         let mut texts = self.texts(agent, MessageKind::User);
         for text in texts.iter_mut().filter(|text| text.starts_with(NOTIFICATION)) {
@@ -278,14 +278,14 @@ impl Play {
         texts
     }
 
-    /// Returns the lines of the notifications of mail to an agent.
+    /// Returns the mail notifications to an agent, as the lines that fronts show.
     pub fn notifications(&self, agent: AgentId) -> Vec<String> {
         let mut texts = self.said(agent);
         texts.retain(|text| text.starts_with(NOTIFICATION));
         texts
     }
 
-    /// Returns the mails that the notifications to an agent show, in order. Each is as `mail_read` returns it.
+    /// Returns the mail that an agent's notifications contain, in order and in the form that `mail_read` returns.
     pub fn notified(&self, agent: AgentId) -> Vec<Value> {
         let texts = self.texts(agent, MessageKind::User);
         let notifications = texts.iter().filter(|text| text.starts_with(NOTIFICATION));
@@ -300,7 +300,7 @@ impl Play {
         texts
     }
 
-    /// Returns the tool results that an agent's model received.
+    /// Returns the tool results that an agent's model has received.
     pub async fn results(&self, agent: AgentId) -> Vec<Value> {
         let rows = self.rows(agent).await;
         let records = rows.iter().filter_map(EventKind::tool_result);
@@ -333,14 +333,14 @@ impl Play {
         rows.expect("rows").collect::<Result<_, _>>().expect("rows")
     }
 
-    /// Checks the stored tree, when nothing runs.
+    /// Checks the stored tree. Nothing may be running.
     pub fn check(&self) {
         tree_check::check(&self.patchbay.database("patchbay.db"), &self.session.id().to_string());
     }
 }
 
-/// Answers each question with yes for the session, once the test releases it, and counts the questions. So a turn whose tool
-/// asks stays at this call for as long as the test needs.
+/// Approves each question for the session once the test releases it, and counts the questions. A turn whose tool asks therefore
+/// stays at this call as long as the test needs.
 #[derive(Default)]
 pub struct AllowsForSession {
     /// The number of questions so far.
@@ -359,15 +359,15 @@ impl Approver for AllowsForSession {
     }
 }
 
-/// Gives the same answer to each question at once, and records the questions.
+/// Gives the same answer to every question immediately, and records the questions.
 pub struct Answering {
     answer: Approval,
-    /// The title of each question, then its facts and the difference of a file.
+    /// The title of each question, followed by its facts and a file's diff.
     pub asked: Mutex<Vec<(String, Vec<String>)>>,
 }
 
 impl Answering {
-    /// Returns a person who always answers `answer`.
+    /// Returns a user who always answers `answer`.
     pub fn new(answer: Approval) -> Arc<Self> {
         Arc::new(Self { answer, asked: Mutex::default() })
     }
@@ -382,7 +382,7 @@ impl Approver for Answering {
     }
 }
 
-/// Replaces the UUIDs in `text`, whole or as their first 8 characters, by `<1>`, `<2>`, … in the order of `agents`.
+/// Replaces each UUID in `text`, in full or shortened to 8 characters, with `<1>`, `<2>`, … in the order of `agents`.
 pub fn named(text: &str, agents: &[AgentId]) -> String {
     agents.iter().zip(1..).fold(text.to_owned(), |text, (agent, number)| {
         let name = format!("<{number}>");

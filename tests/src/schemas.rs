@@ -1,9 +1,9 @@
-//! JSON schemas that would exhaust the time, the memory or the stack of a validator without limits. Used by the hostile ring and
-//! by the tests of untrusted workspaces.
+//! JSON schemas that would exhaust the time, memory or stack of a validator without limits. Used by the hostile ring and by the
+//! tests of untrusted workspaces.
 
 use serde_json::{Map, Value, json};
 
-/// Returns a schema with a chain of `count` definitions. `link` makes each from a reference to the next; `last` ends the chain.
+/// Returns a schema with a chain of `count` definitions. `link` makes each one from a reference to the next; `last` is the end.
 pub fn chain(count: usize, link: impl Fn(Value) -> Value, last: Value) -> Value {
     let mut definitions: Map<_, _> =
         (1..count).map(|n| ((n - 1).to_string(), link(json!({"$ref": format!("#/$defs/{n}")})))).collect();

@@ -1,4 +1,4 @@
-//! `Serving`: a running `patchbay serve`, and its clients.
+//! `Serving`, a running `patchbay serve`, and its clients.
 
 use std::{
     fs,
@@ -19,13 +19,13 @@ use tungstenite::{
 
 use crate::{PATIENCE, acp::Talk, binary::Patchbay};
 
-/// A server. Its process is killed when this value is dropped.
+/// A server whose process is killed on drop.
 pub struct Serving {
-    /// The process that is tested.
+    /// The process under test.
     pub child: Child,
     /// Address and port.
     pub address: String,
-    /// The token of the home.
+    /// A token of the test's home.
     pub token: String,
 }
 
@@ -35,7 +35,7 @@ impl Serving {
         Self::start_with(patchbay, settings, &["serve"]).0
     }
 
-    /// As [`Serving::start`]; returns the link for a browser, too.
+    /// Like [`Serving::start`], but also returns the link for a browser.
     pub fn start_open(patchbay: &Patchbay) -> (Self, String) {
         let (serving, lines) = Self::start_with(patchbay, "", &["serve", "--open"]);
         let link = lines.last().and_then(|line| line.rsplit(' ').next()).expect("a link").to_owned();
@@ -46,7 +46,7 @@ impl Serving {
         let config = patchbay.home().join("config/config.toml");
         let before = fs::read_to_string(&config).unwrap_or_default();
         if !before.contains("[serve]") {
-            // JSON's strings are those of TOML.
+            // A JSON string is also a valid TOML string.
             let workspace = Value::from(patchbay.workspace().to_string_lossy());
             let serve =
                 format!("{before}\n[serve]\nlisten = \"127.0.0.1:0\"\nworkspaces = [{workspace}]\n{settings}\n");
@@ -61,7 +61,7 @@ impl Serving {
             line.trim_end().to_owned()
         };
         let url = line();
-        // The line about the first token, if there is one, and the link.
+        // The line about the first token, if any, and the line with the link.
         let lines = if arguments.len() > 1 { vec![line(), line()] } else { Vec::new() };
         let address = url.split_once("://").expect("a URL").1.to_owned();
         let token = fs::read_to_string(patchbay.home().join("state/serve.token")).expect("a token").trim().to_owned();
@@ -75,7 +75,7 @@ impl Serving {
         stream
     }
 
-    /// Opens a WebSocket with the token of the home.
+    /// Opens a WebSocket with the home's token.
     pub fn socket(&self) -> WebSocket<TcpStream> {
         self.socket_with(&self.token)
     }
@@ -88,17 +88,17 @@ impl Serving {
         tungstenite::client(request, self.connect()).expect("a WebSocket").0
     }
 
-    /// Connects a client, initialized with these capabilities.
+    /// Connects a client and initializes it with these capabilities.
     pub fn client(&self, capabilities: &Value) -> Talk {
         talk(self.socket(), capabilities)
     }
 
-    /// Sends a request of the HTTP head `head`, without its `Host` and its end, and returns all bytes of the response.
+    /// Sends a request with this head, which needs no `Host` and no final blank line. Returns all bytes of the response.
     pub fn raw(&self, head: &str) -> String {
         self.raw_to(head, &self.address)
     }
 
-    /// As [`Serving::raw`], with another `Host`.
+    /// Like [`Serving::raw`], with another `Host`.
     pub fn raw_to(&self, head: &str, host: &str) -> String {
         let mut stream = self.connect();
         write!(stream, "{head}\r\nHost: {host}\r\nConnection: close\r\n\r\n").expect("the server reads");
@@ -115,7 +115,7 @@ impl Drop for Serving {
     }
 }
 
-/// Returns the client of a socket, initialized with these capabilities.
+/// Returns a client on this socket, initialized with these capabilities.
 pub fn talk(socket: WebSocket<TcpStream>, capabilities: &Value) -> Talk {
     let sending = socket.get_ref().try_clone().expect("a socket");
     let sending = Frames { socket: WebSocket::from_raw_socket(sending, Role::Client, None), line: Vec::new() };
@@ -137,7 +137,7 @@ pub fn talk(socket: WebSocket<TcpStream>, capabilities: &Value) -> Talk {
     talk
 }
 
-/// Reads until the server closes the socket, and returns its code.
+/// Reads until the server closes the socket, and returns the close code.
 pub fn closed(socket: &mut WebSocket<TcpStream>) -> Option<u16> {
     loop {
         match socket.read() {
@@ -148,7 +148,7 @@ pub fn closed(socket: &mut WebSocket<TcpStream>) -> Option<u16> {
     }
 }
 
-/// Sends each line as a text frame.
+/// A sink that sends each line as a text frame.
 struct Frames {
     socket: WebSocket<TcpStream>,
     line: Vec<u8>,
@@ -174,7 +174,7 @@ impl Write for Frames {
 
 impl Drop for Frames {
     fn drop(&mut self) {
-        // The reading thread has the socket as well, so that dropping this end alone would not close it.
+        // Dropping only this end would not close the socket, because the reading thread has it as well.
         let _ = self.socket.get_ref().shutdown(std::net::Shutdown::Both);
     }
 }

@@ -1,5 +1,5 @@
-//! A small HTTP server on the loopback address. It records the requests and sends the responses that the test chooses. Use it
-//! in place of a provider or of a web site.
+//! A small HTTP server on the loopback address. It records requests and sends the responses that the test chooses. Use it in
+//! place of a provider or a website.
 
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
@@ -9,14 +9,14 @@ use std::{
     time::Duration,
 };
 
-/// One action of a scripted server on a connection. After the last step the connection is closed.
+/// An action of a scripted server on a connection, which is closed after the last step.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// Sends these bytes to the client.
+    /// Sends these bytes.
     Bytes(Vec<u8>),
-    /// Waits for this number of milliseconds.
+    /// Waits this many milliseconds.
     Pause(u64),
-    /// Sends these bytes repeatedly, with this number of milliseconds in between, until the client disconnects.
+    /// Sends these bytes repeatedly, this many milliseconds apart, until the client disconnects.
     Endless(Vec<u8>, u64),
 }
 
@@ -41,8 +41,8 @@ impl Server {
         Self::new(move |_| response.clone())
     }
 
-    /// Starts a server that holds the requests for which `is_held` is true until `count` of them are waiting, and then answers all
-    /// of them. It answers the others immediately.
+    /// Starts a server that holds the requests for which `is_held` is true until `count` of them are waiting, and then responds to
+    /// all of them. It responds to other requests immediately.
     pub fn holding(
         count: usize,
         is_held: impl Fn(&str) -> bool + Send + 'static,
@@ -78,7 +78,7 @@ impl Server {
         })
     }
 
-    /// Starts a server. `answer` returns the response action, which runs after the request is recorded.
+    /// Starts a server. `answer` returns an action that sends the response; it runs after the request is recorded.
     fn serve<A: FnOnce()>(answer: impl Fn(TcpStream, String) -> A + Send + 'static) -> Self {
         let requests = Arc::new(Mutex::new(Vec::new()));
         let keep = Arc::clone(&requests);
@@ -90,12 +90,12 @@ impl Server {
         Self { port, requests }
     }
 
-    /// Starts a server that returns each complete request, with its headers, as the body of the response.
+    /// Starts a server that echoes each complete request, with its headers, in the body of the response.
     pub fn echo() -> Self {
         Self::new(page)
     }
 
-    /// Returns `127.0.0.1:PORT`, the form that grants use.
+    /// Returns `127.0.0.1:PORT`, as grants expect it.
     pub fn host(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }
@@ -106,8 +106,8 @@ impl Server {
     }
 }
 
-/// Listens on a free port of the loopback address until the process ends, and passes each complete request, with its connection,
-/// to `answer`. Returns the port.
+/// Listens on a free port of the loopback address until the process ends, and passes each complete request and its connection to
+/// `answer`. Returns the port.
 pub fn listen(answer: impl Fn(TcpStream, String) + Send + 'static) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
@@ -121,7 +121,7 @@ pub fn listen(answer: impl Fn(TcpStream, String) + Send + 'static) -> u16 {
     port
 }
 
-/// Returns a complete response with a page of text.
+/// Returns a complete response with this plain text.
 pub fn page(text: &str) -> Vec<u8> {
     response("200 OK", "text/plain", text)
 }
@@ -137,7 +137,7 @@ pub fn body(request: &str) -> &str {
     request.split_once("\r\n\r\n").expect("a complete request").1
 }
 
-/// Performs the steps in order, until the client disconnects.
+/// Performs the steps in order until the client disconnects.
 fn follow(mut stream: &TcpStream, steps: Vec<Step>) {
     for step in steps {
         match step {
@@ -157,7 +157,7 @@ fn follow(mut stream: &TcpStream, steps: Vec<Step>) {
     }
 }
 
-/// Reads one request: its head, and a body of the declared length.
+/// Reads one request: its head, and a body of the length that the head declares.
 fn read(stream: &TcpStream) -> Option<String> {
     stream.set_read_timeout(Some(Duration::from_secs(10))).ok()?;
     let (mut reader, mut bytes) = (BufReader::new(stream), Vec::new());

@@ -1,5 +1,5 @@
-//! The services and the context that a call of the sandbox or of the tools needs, where a test does not use them. Replace single
-//! fields of [`unavailable`] with the fakes of the test.
+//! The services and the context that a sandbox or tool call needs, for tests that do not care about them. Replace fields of
+//! [`unavailable`] with the test's own fakes.
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
@@ -22,7 +22,7 @@ use patchbay_tools::{
 };
 use serde_json::Value;
 
-/// Returns the tools of a host with its data in `folder`. Their calls run in `sandbox`.
+/// Returns the tools of a host whose data is in `folder`. Calls run in `sandbox`.
 pub fn tools(folder: &Path, store: &Store, sandbox: Sandbox) -> Tools {
     let kv = KvStore::open(folder, store.clone()).expect("a key-value store");
     let egress = Egress::new(EgressLimits::default());
@@ -59,7 +59,7 @@ pub async fn session(store: &Store) -> Hold {
     session_with(store, NewSnapshot::empty(Digest::of(b""), String::new(), components)).await
 }
 
-/// As [`session`], with the skills of `snapshot`.
+/// Like [`session`], with the skills of `snapshot`.
 pub async fn session_with(store: &Store, snapshot: NewSnapshot) -> Hold {
     let row = SessionRow {
         id: SessionId::random(),
@@ -73,7 +73,7 @@ pub async fn session_with(store: &Store, snapshot: NewSnapshot) -> Hold {
     store.create_session(row, snapshot).await.expect("a session")
 }
 
-/// Returns services that reject every request; progress and log are discarded.
+/// Returns services that reject every request and discard progress and log records.
 pub fn unavailable() -> Services {
     let nowhere = WorkspaceAccess { root: "/nowhere".into(), ..WorkspaceAccess::default() };
     Services {
@@ -93,7 +93,7 @@ pub fn unavailable() -> Services {
     }
 }
 
-/// Returns a request to a model with one message of the user.
+/// Returns a model request with one user message.
 pub fn completion(model: &str, parts: Vec<Part>) -> CompletionRequest {
     CompletionRequest {
         model: model.to_owned(),
@@ -107,7 +107,7 @@ pub fn completion(model: &str, parts: Vec<Part>) -> CompletionRequest {
     }
 }
 
-/// Returns the context of a call of a tool of `snapshot` by `asker`, outside of a running [`Session`].
+/// Returns the context in which `asker` calls a tool of `snapshot` outside of a running [`Session`].
 ///
 /// [`Session`]: patchbay_session::Session
 pub fn context(asker: Asker, hold: Hold, workspace: &str, snapshot: &Arc<Snapshot>) -> Arc<CallContext> {
@@ -129,7 +129,7 @@ pub fn context(asker: Asker, hold: Hold, workspace: &str, snapshot: &Arc<Snapsho
     })
 }
 
-/// Calls a tool by its name, as the asker of `context`.
+/// Calls the tool `name` as the asker of `context`.
 pub async fn call(
     tools: &Arc<Tools>,
     context: &Arc<CallContext>,

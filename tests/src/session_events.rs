@@ -1,4 +1,4 @@
-//! Waits for events and outcomes of a session in the test's own process, and reads its rows.
+//! Waits for events and outcomes of a session in the test's own process, and reads the session's rows.
 
 use patchbay_core::{EventKind, MessageKind, Outcome};
 use patchbay_session::{Received, Session, Submitted, Subscription};
@@ -25,7 +25,7 @@ pub async fn wait_for_event(events: &mut Subscription, wanted: impl Fn(&EventKin
     timeout(PATIENCE, waiting).await.expect("the event comes")
 }
 
-/// Waits for the first piece of an answer.
+/// Waits for the first chunk of an answer.
 pub async fn wait_for_answer_start(events: &mut Subscription) {
     wait_for_event(events, |kind| matches!(kind, EventKind::Delta { .. })).await;
 }

@@ -1,5 +1,5 @@
-//! The binary in a pseudo-terminal, [`Terminal`]: keys that are typed, the text on the screen and in the scrollback, and the
-//! bytes that were written. Like xterm, it does not wrap its lines again when it is resized.
+//! The binary in a pseudo-terminal, [`Terminal`]: typed keys, the text on the screen and in the scrollback, and the bytes that
+//! were written. Like xterm, it does not rewrap lines when it is resized.
 
 use std::{
     ffi::OsString,
@@ -20,14 +20,14 @@ use crate::{
     binary::{self, Patchbay},
 };
 
-/// The size of [`Terminal::open`].
+/// The window size of [`Terminal::open`].
 pub const COLUMNS: u16 = 120;
 const ROWS: u16 = 40;
-/// Rows above the screen that are kept.
+/// How many scrollback rows are kept.
 const SCROLLBACK: usize = 20_000;
-/// How long a program that has ended is waited for, until all it wrote is read.
+/// How long to wait, after a program has exited, for the rest of its output.
 const LAST_BYTES: Duration = Duration::from_secs(10);
-/// How long the screen must stay as it is until it counts as settled. The seconds of the busy row do not count.
+/// How long the screen must stay unchanged to count as settled. The seconds in the busy row are ignored.
 const STILL: Duration = Duration::from_millis(200);
 /// Variables of the developer's environment that change the terminal's output.
 const REMOVED: [&str; 5] = ["NO_COLOR", "XTERM_VERSION", "EDITOR", "VISUAL", "PATCHBAY_LOG"];
@@ -65,7 +65,7 @@ pub const CTRL_R: &str = "\x12";
 /// The bytes that Ctrl+Z sends.
 pub const CTRL_Z: &str = "\x1a";
 
-/// Returns the keys of a terminal that pastes `text`.
+/// Returns the bytes that a terminal sends when the user pastes `text`.
 pub fn paste(text: &str) -> String {
     format!("\x1b[200~{text}\x1b[201~")
 }
@@ -97,7 +97,7 @@ impl Terminal {
         Self::sized(patchbay, COLUMNS, ROWS, arguments)
     }
 
-    /// As [`Terminal::open`], with these environment variables.
+    /// Like [`Terminal::open`], with these environment variables.
     pub fn open_with(patchbay: &Patchbay, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         Self::start(patchbay, (COLUMNS, ROWS), "patchbay", arguments, variables)
     }
@@ -107,7 +107,7 @@ impl Terminal {
         Self::start(patchbay, (columns, rows), "patchbay", arguments, &[])
     }
 
-    /// Runs a script of bash, in which `patchbay` is the binary, in a window of this size.
+    /// Runs a bash script in a window of this size. In the script, `patchbay` is the binary.
     pub fn script(patchbay: &Patchbay, columns: u16, rows: u16, script: &str) -> Self {
         Self::start(patchbay, (columns, rows), "bash", &["--norc", "-c", script], &[])
     }
@@ -139,7 +139,7 @@ impl Terminal {
         let reader = thread::spawn(move || {
             let mut bytes = [0; 4096];
             while let Ok(count @ 1..) = output.read(&mut bytes) {
-                // First: a test that sees something on the screen must find its bytes.
+                // This comes first, because a test that sees something on the screen must also find its bytes.
                 locked(&written).extend_from_slice(&bytes[..count]);
                 locked(&drawn).process(&bytes[..count]);
             }
@@ -147,7 +147,7 @@ impl Terminal {
         Self { screen, keys, written: output_bytes, master: pair.master, device, child, reader }
     }
 
-    /// Types keys, without waiting for their effect.
+    /// Types keys without waiting for their effect.
     pub fn press(&self, keys: &str) {
         locked(&self.keys).write_all(keys.as_bytes()).expect("the terminal takes keys");
     }
@@ -163,14 +163,14 @@ impl Terminal {
         self.rows().into_iter().filter(|row| !row.is_empty()).collect()
     }
 
-    /// Returns all rows of the screen without blanks at their ends.
+    /// Returns all rows of the screen without trailing blanks.
     pub fn rows(&self) -> Vec<String> {
         let screen = locked(&self.screen);
         let columns = screen.screen().size().1.get();
         screen.screen().rows(0, columns).map(|row| row.trim_end().to_owned()).collect()
     }
 
-    /// Returns the rows of the scrollback and of the screen, without blanks at their ends.
+    /// Returns the rows of the scrollback and the screen without trailing blanks.
     pub fn all_rows(&self) -> Vec<String> {
         let mut parser = locked(&self.screen);
         let screen = parser.screen_mut();
@@ -190,7 +190,7 @@ impl Terminal {
         locked(&self.screen).screen().cursor_position()
     }
 
-    /// Returns the cell at the beginning of `text`, which must be on the screen.
+    /// Returns the cell where `text` begins, which must be on the screen.
     pub fn cell(&self, text: &str) -> vt100::Cell {
         let rows = self.rows();
         let (row, column) = (0u16..)
@@ -201,7 +201,7 @@ impl Terminal {
         screen.screen().cell(row, u16::try_from(column).expect("a column")).expect("a cell").clone()
     }
 
-    /// Waits until the screen does not change for a moment, and returns its rows. `mask` removes what may change all the time.
+    /// Waits until the screen is unchanged for a moment, and returns its rows. `mask` removes text that keeps changing.
     pub fn wait_for_stillness(&self, mask: impl Fn(&str) -> String) -> Vec<String> {
         let start = Instant::now();
         let look = || (self.rows().iter().map(|row| mask(row)).collect::<Vec<_>>(), self.cursor());
@@ -236,7 +236,7 @@ impl Terminal {
         self.wait_until(&format!("{expected:?} is on the screen"), || self.lines().iter().any(|line| is_it(line)));
     }
 
-    /// Waits until `is_so` returns true; `what` describes it.
+    /// Waits until `is_so` returns true; `what` describes it in the panic message.
     pub fn wait_until(&self, what: &str, is_so: impl Fn() -> bool) {
         let start = Instant::now();
         while !is_so() {
@@ -250,7 +250,7 @@ impl Terminal {
         self.wait_for_text(">");
     }
 
-    /// Waits until nothing runs and the composer is empty.
+    /// Waits until nothing is running and the composer is empty.
     pub fn wait_until_idle(&self) {
         self.wait_until("nothing runs", || {
             let lines = self.lines();
@@ -263,7 +263,7 @@ impl Terminal {
         String::from_utf8_lossy(&locked(&self.written)).into_owned()
     }
 
-    /// Returns the process id of the program, which must run.
+    /// Returns the process id of the program, which must be running.
     pub fn id(&self) -> u32 {
         self.child.process_id().expect("the program runs")
     }
@@ -275,8 +275,8 @@ impl Terminal {
         assert!(status.success(), "kill -s {signal} {id}");
     }
 
-    /// Whether the terminal is in the mode in which a shell expects it: it echoes keys, joins them to
-    /// lines, and Ctrl+C is a signal.
+    /// Returns whether the terminal is in the mode that a shell expects: it echoes keys, reads lines, and turns Ctrl+C into a
+    /// signal.
     pub fn is_cooked(&self) -> bool {
         let device = File::open(self.device.as_ref().expect("a terminal has a device")).expect("the device opens");
         let output = Command::new("stty").arg("-a").stdin(Stdio::from(device)).output().expect("stty starts");
@@ -286,13 +286,13 @@ impl Terminal {
         is_on("icanon") && is_on("echo") && is_on("isig") && is_on("opost")
     }
 
-    /// Waits until the program has ended and returns its exit code.
+    /// Waits until the program has exited and returns its exit code.
     pub fn wait_for_exit(mut self) -> u32 {
         self.wait_for_end()
     }
 
-    /// Waits until the program has ended and its output is read, and returns its exit
-    /// code. The screen can still be read.
+    /// Waits until the program has exited and its output is read, and returns its exit code. The screen can still be read
+    /// afterwards.
     pub fn wait_for_end(&mut self) -> u32 {
         let start = Instant::now();
         loop {
@@ -305,7 +305,7 @@ impl Terminal {
         }
     }
 
-    /// Waits until the reader is at the end. That is not certain: a child of the program may keep the terminal open.
+    /// Waits until the reader has reached the end, which may not happen: a child of the program can keep the terminal open.
     fn wait_for_last_bytes(&self) {
         let start = Instant::now();
         while !self.reader.is_finished() && start.elapsed() < LAST_BYTES {
@@ -316,19 +316,19 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // A program that a failed test leaves behind.
+        // Ends a program that a failed test left running.
         if let Ok(None) = self.child.try_wait() {
             drop(self.child.kill());
         }
     }
 }
 
-/// A test that fails with a lock must not hide its message behind others.
+/// A test that panics while it has the lock must not hide its message behind panics of other threads.
 fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns `PATH` with the folder of the binary first.
+/// Returns `PATH` with the binary's folder first.
 fn path_with_the_binary() -> OsString {
     let binaries = binary::path().parent().expect("a folder").to_owned();
     let all = std::env::var_os("PATH").unwrap_or_default();

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rusqlite::{Connection, Row};
 use serde_json::Value;
 
-/// Asserts that the tree of a session, its mail, its turns and its conversations are whole.
+/// Asserts that the agents, mail, turns and conversations of a session are consistent.
 pub fn check(database: &Connection, session: &str) {
     let ok: String = database.query_row("PRAGMA quick_check", [], |row| row.get(0)).expect("a check");
     assert_eq!(ok, "ok");
@@ -109,7 +109,7 @@ fn check_turns(database: &Connection, session: &str, agents: &BTreeMap<String, A
         if cause != "person" && agents[&agent].depth > 0 {
             let (sure, perhaps) = expected.entry(agent).or_default();
             match code.as_deref() {
-                // A parent that died too, or that killed, gets no report.
+                // A parent that is also dead, or that killed the child, gets no report.
                 Some("agent_dead") => *perhaps += 1,
                 _ => *sure += 1,
             }
@@ -132,7 +132,7 @@ fn check_turns(database: &Connection, session: &str, agents: &BTreeMap<String, A
     }
 }
 
-/// Each call of a model has at most one result; no call is open.
+/// Each tool call of a model has at most one result, and no call is open.
 fn check_calls(database: &Connection, session: &str) {
     let open = "SELECT count(*) FROM calls JOIN call_sites ON call_sites.id = site \
                 WHERE session = ? AND (outcome IS NULL OR unsettled IS NOT NULL)";
@@ -159,7 +159,7 @@ fn check_calls(database: &Connection, session: &str) {
     }
 }
 
-/// Asserts that every call of a model has a result: in a session in which no turn was stopped.
+/// Asserts that every tool call of a model has a result. This holds if no turn was stopped.
 pub fn check_all_calls_answered(database: &Connection, session: &str) {
     let results = count(database, "SELECT count(*) FROM messages WHERE session = ? AND kind = 'tool'", session);
     let sql = "SELECT count(*) FROM messages, json_each(data, '$.parts') AS part WHERE session = ? AND messages.kind = 'assistant' \

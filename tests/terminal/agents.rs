@@ -1,4 +1,4 @@
-//! Moments of several agents: one is in view, of the others one line is shown. Switching, capturing, killing, leaving.
+//! Moments with several agents, of which one is in view and each other one has a line: switching, capturing, killing, leaving.
 
 use std::{io::Write as _, process::Stdio};
 
@@ -10,7 +10,7 @@ use patchbay_tests::{
 
 use crate::stage::{Stage, Window};
 
-/// Has the root and a child of it work; the child is in view.
+/// Opens a terminal in which the root and its child are working. The child is in view.
 fn two_that_work(stage: &Stage) -> Window {
     let terminal = stage.stalled("The database moves ");
     terminal.press("/fork \"What does it cost?\"\r");
@@ -28,8 +28,8 @@ fn wait_for_third_answer(terminal: &Terminal) {
     });
 }
 
-/// `/fork` moves the view to the child, whose answer is shown. It takes a moment, and the child
-/// still works when the view moves.
+/// `/fork` moves the view to the child, whose answer is shown. The child pauses before it answers, so it is still working when the
+/// view moves.
 pub(crate) fn fork(stage: &Stage) {
     let terminal = stage.open(stage.home("[providers.demo]\noptions = { delay-ms = \"500\" }\n"));
     terminal.press("say The shop has a database.\r");
@@ -44,7 +44,8 @@ pub(crate) fn fork(stage: &Stage) {
     stage.screen(&terminal);
 }
 
-/// A child ends its turn while the user types: one line, and the text in the composer stays. Its mail wakes the parent.
+/// A child ends its turn while the user types. This prints one line and leaves the composer's text alone. Its mail wakes the
+/// parent.
 pub(crate) fn child_done(stage: &Stage) {
     let terminal = stage.open(stage.demo());
     terminal.press(&paste(
@@ -61,7 +62,7 @@ pub(crate) fn child_done(stage: &Stage) {
     stage.screen(&terminal);
 }
 
-/// Switching shows the last exchange of the agent, and its running answer goes on. Esc stops it, and no other.
+/// Switching shows the agent's last exchange, and its running answer continues. Esc stops only this agent.
 pub(crate) fn switch(stage: &Stage) {
     let terminal = two_that_work(stage);
     terminal.press("/switch root\r");
@@ -75,7 +76,7 @@ pub(crate) fn switch(stage: &Stage) {
     terminal.wait_for_containing("1 other works");
 }
 
-/// Esc stops a turn that no line of this terminal began: mail began it.
+/// Esc also stops a turn that mail started, not a line of this terminal.
 pub(crate) fn stop_woken(stage: &Stage) {
     let terminal = stage.open(stage.demo());
     terminal.press(&paste("call fork {\"prompt\": \"say Done.\"}\nthen say A child works.\non mail hang"));
@@ -105,7 +106,7 @@ pub(crate) fn capturing(stage: &Stage) {
     terminal.wait_for_prompt();
 }
 
-/// `/kill` moves the view to the parent and gives the waiting lines back.
+/// `/kill` moves the view to the parent and returns the waiting lines.
 pub(crate) fn kill(stage: &Stage) {
     let terminal = two_that_work(stage);
     terminal.press("And when?\r");
@@ -117,13 +118,13 @@ pub(crate) fn kill(stage: &Stage) {
     stage.screen(&terminal);
 }
 
-/// Ctrl+D asks once while agents work.
+/// Ctrl+D asks for confirmation once while agents are working.
 pub(crate) fn quit(stage: &Stage) {
     let mut terminal = two_that_work(stage);
     terminal.press(CTRL_D);
     terminal.wait_for_prefix("2 agents are working. Ctrl+D");
     stage.screen(&terminal);
-    // Another key takes the question back.
+    // Another key cancels the question.
     terminal.press("x\u{7f}");
     terminal.wait_until("the question is gone", || {
         !terminal.lines().iter().any(|line| line.starts_with("2 agents are working."))
@@ -136,7 +137,7 @@ pub(crate) fn quit(stage: &Stage) {
     terminal.wait_for_prefix("The session is kept.");
 }
 
-/// A question of another agent is announced, and names the agent when it is called.
+/// Another agent's question is announced, and names the agent once the user opens it.
 pub(crate) fn other_asks(stage: &Stage) {
     let patchbay = stage.demo();
     let ask = relaying("calc__eval", r#"{"expression":"6 * 7"}"#);
@@ -148,7 +149,7 @@ pub(crate) fn other_asks(stage: &Stage) {
     terminal.press(ENTER);
     terminal.wait_for_text("A child asks.");
     terminal.wait_for_containing(" asks: Call calc__eval?");
-    // It leaves the composer alone until it is called.
+    // The question leaves the composer alone until the user opens it.
     terminal.wait_for_containing("(Tab answers)");
     terminal.press("\t");
     terminal.wait_for_prefix("for agent ");
@@ -159,7 +160,7 @@ pub(crate) fn other_asks(stage: &Stage) {
     terminal.wait_for_text("I have a report.");
 }
 
-/// `/agents` while a child waits for an answer: one state for each, its task, and its question.
+/// `/agents` while a child waits for an answer shows each agent's state and task, and the child's question.
 pub(crate) fn listed(stage: &Stage) {
     let patchbay = stage.demo();
     let ask = relaying("calc__eval", r#"{"expression":"6 * 7"}"#);
@@ -174,7 +175,8 @@ pub(crate) fn listed(stage: &Stage) {
     stage.screen(&terminal);
 }
 
-/// Lines from a pipe: the text of the agent in view on standard output, others on standard error. At the end, agents finish.
+/// With lines from a pipe, the text of the agent in view goes to standard output and other texts to standard error. Agents finish
+/// at the end.
 pub(crate) fn pipe(stage: &Stage) {
     let patchbay = stage.demo();
     let mut child = patchbay.command(&[]).stdin(Stdio::piped()).spawn().unwrap();
@@ -186,7 +188,7 @@ pub(crate) fn pipe(stage: &Stage) {
     assert!(!ran.out.contains("done") && !ran.out.contains("\nThe logs are clean.\n"), "{ran:?}");
 }
 
-/// The answer of an agent that was out of view for a while is printed whole and once.
+/// The answer of an agent that was out of view for a while is printed in full and only once.
 pub(crate) fn away(stage: &Stage) {
     let terminal = stage.open(stage.home("[providers.demo]\noptions = { delay-ms = \"150\" }\n"));
     terminal.press("/fork \"repeat 100 la\"\r");
@@ -202,7 +204,7 @@ pub(crate) fn away(stage: &Stage) {
     let rows = terminal.all_rows().join(" ");
     let (_, after) = rows.rsplit_once("Switched to ").unwrap();
     assert!(after.contains(" working."), "{after}");
-    // One is in the message.
+    // One of them is in the message.
     assert_eq!(after.split([' ', '\n']).filter(|word| *word == "la").count(), 101, "{after}");
 }
 

@@ -1,4 +1,4 @@
-//! Moments while a model answers, and the answers: the busy row, the queue, Markdown, stopping, hostile text.
+//! Moments while a model answers, and its answers: the busy row, the queue, Markdown, stopping, hostile text.
 
 use std::{cell::Cell, fs, thread, time::Duration};
 
@@ -14,7 +14,7 @@ use crate::{
     stage::{Stage, Window},
 };
 
-/// An answer with the constructs of Markdown.
+/// An answer with Markdown constructs.
 const MARKDOWN: &str = "# Moving the shop\n\nThe database moves in **three steps**, and the shop stays *open*. \
     The longest one is `pg_restore`, which takes a night.\n\n1. Copy the rows.\n2. Compare both sides:\n   - counts\n   - \
     checksums\n3. Switch over.\n\n> Do not skip the comparison.\n\nSee [the manual](https://example.org/manual).\n";
@@ -25,17 +25,17 @@ const CODE: &str = "```rust\nfn main() {\n    let greeting = \"a line of code th
 const TABLE: &str = "| Step | Minutes | Who |\n| :--- | ---: | :---: |\n| Copy the rows of all tables | 240 | cron |\n| Compare \
     | 15 | you |\n| Switch | 1 | 日本 |\n\nThat is all.\n";
 
-/// Counts the rows of scrollback and screen that equal `row`.
+/// Counts the rows of the scrollback and the screen that equal `row`.
 fn count(terminal: &Terminal, row: &str) -> usize {
     terminal.all_rows().iter().filter(|shown| *shown == row).count()
 }
 
-/// Whether a row says that an answer was stopped, which stands on its own line.
+/// Returns whether a row reports that an answer was stopped. The report is on a line of its own.
 fn is_stop(row: &str) -> bool {
     row.starts_with("Stopped after ") && row.ends_with(" s; what came is kept.")
 }
 
-/// Removes sequences that set attributes and colours.
+/// Removes the sequences that set attributes and colours.
 fn without_styles(written: &str) -> String {
     let mut parts = written.split("\x1b[");
     let first = parts.next().unwrap_or_default().to_owned();
@@ -45,7 +45,7 @@ fn without_styles(written: &str) -> String {
     })
 }
 
-/// Before the first word there is a busy row.
+/// The busy row is shown before the first word.
 pub(crate) fn busy(stage: &Stage) {
     let terminal = stage.open(stage.model(|| Script::new().stall()));
     terminal.press("Are you there?\r");
@@ -53,7 +53,7 @@ pub(crate) fn busy(stage: &Stage) {
     stage.screen(&terminal);
 }
 
-/// The last lines of thinking are shown, then one line stays.
+/// The last lines of thinking are shown, and one line remains afterwards.
 pub(crate) fn thinking(stage: &Stage) {
     let thought = "First.\nThe rows are many.\nA copy takes long.\nThe shop must stay open. ";
     let thinking = stage.open(stage.model(move || Script::new().thinking(thought).stall()));
@@ -81,7 +81,7 @@ pub(crate) fn draft(stage: &Stage) {
     stage.screen(&terminal);
 }
 
-/// Lines that are entered wait in sight; a command that needs no model runs at once.
+/// Entered lines wait where the user sees them. A command that needs no model runs immediately.
 pub(crate) fn queue(stage: &Stage) {
     let terminal = stage.stalled("The database moves ");
     for message in ["What does it cost?", "When?", "Who must know?", "And then?"] {
@@ -98,7 +98,7 @@ pub(crate) fn queue(stage: &Stage) {
     stage.screen(&terminal);
 }
 
-/// A message joins the turn behind the results, and stands there; with Alt+Enter it waits for the end of the turn.
+/// A message joins the turn after the results, and is displayed there. With Alt+Enter it waits until the turn ends.
 pub(crate) fn steered(stage: &Stage) {
     let (patchbay, answers) = stage.gated_model();
     let terminal = stage.open(patchbay);
@@ -137,7 +137,7 @@ pub(crate) fn taken_back(stage: &Stage) {
     stage.screen(&terminal);
 }
 
-/// Ctrl+Enter, or Alt+Enter on an empty composer, stops the answer and sends what waits.
+/// Ctrl+Enter, or Alt+Enter on an empty composer, stops the answer and sends the waiting lines.
 pub(crate) fn send_now(stage: &Stage) {
     let patchbay = stage.home("[providers.demo]\noptions = { delay-ms = \"30\" }\n");
     let terminal = stage.open(patchbay);
@@ -159,11 +159,11 @@ pub(crate) fn send_now(stage: &Stage) {
     assert_eq!(count(&terminal, "You said: two"), 1, "{:?}", terminal.all_rows());
 }
 
-/// A retry is counted down in the busy row and leaves nothing behind.
+/// The delay before a retry is counted down in the busy row, and leaves no trace.
 pub(crate) fn retrying(stage: &Stage) {
     let terminal = stage.open(stage.demo());
     terminal.press("fail rate-limit 10\r");
-    // On a busy machine, not each second is seen.
+    // On a busy machine, not every second is seen.
     let seconds_left = || {
         let lines = terminal.lines();
         let left = lines.iter().find_map(|line| line.strip_prefix("* demo:demo-1 · retrying in "))?;
@@ -182,7 +182,7 @@ pub(crate) fn retrying(stage: &Stage) {
     assert!(!all.iter().any(|row| row.contains("etrying")), "{all:?}");
 }
 
-/// A message without an answer is sent again by `/retry` and removed by `/drop`.
+/// `/retry` sends an unanswered message again, and `/drop` removes it.
 pub(crate) fn dropped(stage: &Stage) {
     let terminal = stage.open(stage.demo());
     let failures = || terminal.all_rows().iter().filter(|row| row.starts_with("Error: demo")).count();
@@ -218,14 +218,14 @@ pub(crate) fn copied(stage: &Stage) {
     }
     stage.screen(&terminal);
     let written = terminal.written();
-    // "```rust" and "fn main() {" at the beginning.
+    // The base64 of "```rust" and "fn main() {".
     for sequence in ["\x1b]52;c;YGBgcnVzdA", "\x1b]52;c;Zm4gbWFpbigpIHs"] {
         assert!(written.contains(sequence), "{sequence:?} is not written");
     }
 }
 
-/// Prompts and outputs are marked with their exit states, links are links, tab and title show that something runs, and the end of
-/// a long turn rings the bell and notifies the desktop if the window is not in front.
+/// Prompts and outputs are marked with their exit states, and links are links. The tab and the title show that something is
+/// running. The end of a long turn rings the bell and notifies the desktop if the window has no focus.
 pub(crate) fn marks(stage: &Stage) {
     let mut patchbay = stage.model(|| Script::slow(10_500).text("[manual](https://example.org/manual)\n").end());
     patchbay.set("VTE_VERSION", "7900");
@@ -262,11 +262,11 @@ pub(crate) fn marks(stage: &Stage) {
     assert_eq!(notifications, 1, "{written:?}");
 }
 
-/// After Esc the queue is held, and Enter on an empty composer sends it.
+/// After Esc, the queue is held. Enter on an empty composer sends it.
 pub(crate) fn held(stage: &Stage) {
     let patchbay = stage.home("[providers.demo]\noptions = { delay-ms = \"30\" }\n");
     let terminal = stage.open(patchbay);
-    // One word: how much came does not matter.
+    // The words are equal, so it does not matter how many have arrived.
     terminal.press("repeat 5000 x\r");
     terminal.wait_for_prefix("x x x");
     for message in ["one", "two"] {
@@ -282,7 +282,7 @@ pub(crate) fn held(stage: &Stage) {
     terminal.wait_for_text("You said: two");
     terminal.wait_for_prompt();
     assert_eq!(["> one", "> two"].map(|row| count(&terminal, row)), [1, 1], "{:?}", terminal.all_rows());
-    // The same, without an answer of a length that depends on time.
+    // The same, with an answer whose length does not depend on time.
     let terminal = stage.stalled("The database moves ");
     terminal.press("What does it cost?\r");
     terminal.wait_for_text("queued: What does it cost?");
@@ -302,7 +302,7 @@ pub(crate) fn markdown(stage: &Stage) {
     stage.screen(&terminal);
 }
 
-/// Code is at column 0 and never broken by the program, because users copy it.
+/// Code starts at column 0 and is never wrapped by the program, because users copy it.
 pub(crate) fn code(stage: &Stage) {
     let terminal = with_code(stage);
     stage.screen(&terminal);
@@ -329,7 +329,7 @@ pub(crate) fn stopped(stage: &Stage) {
     assert!(!terminal.written().contains("^["), "a key was echoed");
 }
 
-/// Ctrl+C clears a draft, then stops, then says how to leave, then leaves.
+/// Ctrl+C first clears a draft, then stops the answer, then explains how to leave, and then leaves.
 pub(crate) fn ctrl_c(stage: &Stage) {
     let mut terminal = stage.stalled("The database moves in ");
     terminal.press("a draft");
@@ -340,7 +340,7 @@ pub(crate) fn ctrl_c(stage: &Stage) {
     terminal.press(CTRL_C);
     terminal.wait_for_prefix("Stopped after ");
     terminal.wait_until_idle();
-    // Neither a stop nor a cleared draft counts as the first press of those that leave.
+    // The presses that stop a turn or clear a draft do not count towards those that leave.
     terminal.press(CTRL_C);
     terminal.wait_for_text("Ctrl+D leaves.");
     terminal.press("draft two");
@@ -364,9 +364,9 @@ pub(crate) fn failed(stage: &Stage) {
     stage.screen(&terminal);
 }
 
-/// Behind a connection that fails is its cause, in the busy row and in the error. No word of the error is broken.
+/// The busy row and the error end with the reason why a connection failed. No word of the error is split.
 pub(crate) fn refused(stage: &Stage) {
-    // No server uses this port, nor gets it while the test runs.
+    // No server uses this port, not even later during the test.
     let origin = "http://127.0.0.1:1/v1";
     let table = format!("[providers.{}]\norigin = \"{origin}\"\nenv = \"{}\"\n", CHAT.provider, CHAT.variable);
     let mut patchbay = stage.home(&format!("default_model = \"{}\"\n{table}", CHAT.model));
@@ -385,7 +385,7 @@ pub(crate) fn refused(stage: &Stage) {
     assert!(!terminal.all_rows().iter().any(|row| row.contains("retrying")), "{:?}", terminal.all_rows());
 }
 
-/// `[terminal]` of `config.toml`: how prose is broken, whether colours are used, what stays of thinking.
+/// `[terminal]` in `config.toml`: how prose is wrapped, whether colours are used, and how much thinking is kept.
 pub(crate) fn configured(stage: &Stage) {
     let prose = "The database moves in three steps, and the shop stays open while they run one after another.";
     let answer = format!("{prose}\n\n{CODE}\nThe end.\n");
@@ -408,7 +408,7 @@ pub(crate) fn configured(stage: &Stage) {
         assert_eq!(count(&terminal, "The rows are many.") == 1, shown, "{:?}", terminal.all_rows());
         assert!(!terminal.all_rows().iter().any(|row| row.starts_with("thought ")), "{:?}", terminal.all_rows());
         if shown {
-            // The paragraph is one line for the terminal.
+            // To the terminal, the paragraph is a single line.
             assert!(without_styles(&written).contains(&format!("{prose}\r\n")), "{written:?}");
             stage.screen(&terminal);
         }
@@ -417,7 +417,7 @@ pub(crate) fn configured(stage: &Stage) {
     }
 }
 
-/// A long answer is whole in the scrollback, once and in order.
+/// A long answer is in the scrollback in full, once and in order.
 pub(crate) fn long_answer(stage: &Stage) {
     let lines: String = (1..=2_000).map(|number| format!("line number {number}\n\n")).collect();
     let terminal = stage.open(stage.model(move || Script::new().text(&lines).pause_and_end()));
@@ -432,11 +432,11 @@ pub(crate) fn long_answer(stage: &Stage) {
     assert_eq!(shown.len(), expected.len());
 }
 
-/// While an answer streams, the window becomes narrower and wider. What stood before is there, and one copy of the answer.
+/// The window gets narrower and wider while an answer streams. Earlier text is still there, and there is one copy of the answer.
 pub(crate) fn resize(stage: &Stage) {
     let lines: String = (1..=40).map(|number| format!("answer {number}\n\n")).collect();
     let mut patchbay = stage.model(move || Script::slow(10).text(&lines).end());
-    // The terminal of the tests does not wrap its lines again.
+    // The tests' terminal does not rewrap lines.
     patchbay.set("XTERM_VERSION", "XTerm(370)");
     let terminal = stage.script(patchbay, "seq -f 'shell %g' 1 60; exec patchbay");
     terminal.wait_for_prompt();
@@ -450,7 +450,7 @@ pub(crate) fn resize(stage: &Stage) {
     }
     terminal.wait_for_text("answer 40");
     terminal.wait_for_text("> a draft");
-    // A row of the live area may remain as a ghost: the window can change while a frame is under way.
+    // A row of the live area may remain as a ghost, because the window can change in the middle of a frame.
     terminal.wait_for_stillness(str::to_owned);
     let all = terminal.all_rows();
     for (word, last) in [("shell", 60), ("answer", 40)] {
@@ -461,7 +461,7 @@ pub(crate) fn resize(stage: &Stage) {
     }
 }
 
-/// Sequences in an answer are shown as text or removed.
+/// Escape sequences in an answer are shown as text or removed.
 pub(crate) fn hostile_answer(stage: &Stage) {
     let hostile = "a\u{1b}]0;OWNED\u{7}b\n\n\u{1b}[2J\u{1b}[3J\u{1b}[Hc\n\n\u{1b}]52;c;T1dORUQ=\u{7}d\n\n```\n\u{9b}2J\u{1b}cx\n```\n\n\
         | \u{1b}[31mred | \u{202e}left |\n| --- | --- |\n\nThe end.\n";
@@ -473,7 +473,7 @@ pub(crate) fn hostile_answer(stage: &Stage) {
     assert_harmless(&terminal);
 }
 
-/// Asserts that no sequence of a model or a tool was written.
+/// Asserts that no escape sequence of a model or a tool was written.
 pub(crate) fn assert_harmless(terminal: &Terminal) {
     let written = terminal.written();
     for sequence in ["\x1b]0;", "\x1b]52;", "\x1b[2J", "\x1b[3J", "\x1b[H", "\x1bc", "\u{9b}", "\x1b[31m", "\u{202e}"] {

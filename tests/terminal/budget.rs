@@ -1,5 +1,5 @@
-//! Budgets of the terminal: the bytes that it writes for one answer, which a slow connection or a terminal in a
-//! terminal pays for, and the time until a key is shown.
+//! Budgets of the terminal: the bytes that it writes for one answer, which matter on a slow connection or in a nested terminal, and
+//! the time until a key is shown.
 
 use std::{
     env,
@@ -15,7 +15,7 @@ use patchbay_tests::{
 
 use crate::model::Script;
 
-/// Time from a key to the screen, which 99 of 100 keys keep also while other tests run. A frame takes up to 33 ms.
+/// Time from a key to the screen, which 99 of 100 keys meet even while other tests run. A frame takes up to 33 ms.
 const KEY_TIME: Duration = Duration::from_millis(250);
 
 /// Bytes for the whole session: start, message, answer.
@@ -24,7 +24,7 @@ const BUDGET: usize = 20 * 1024;
 const THINKING: &str = "The person moves a shop to another database.\nThe rows are many, so a plain copy takes a night.\n\
     Reads can go on meanwhile; writes need a log.\nI should give an order, the times and one command.\n";
 
-/// About 1.4 KB with the constructs of Markdown.
+/// About 1.4 KB that use the constructs of Markdown.
 const ANSWER: &str = "## Moving the shop\n\nThe database moves in **three steps**, and the shop stays *open* for readers all \
     the time. Only the last step needs a pause, and it takes less than a minute if you have compared both sides before. The \
     longest step is the copy, which takes a night for tables of this size.\n\n### Order\n\n1. Copy the rows into the new \
@@ -47,7 +47,7 @@ fn home(server: &Server) -> Patchbay {
     patchbay
 }
 
-/// 30 pieces a second, in a window of 100 columns and 32 rows.
+/// 30 pieces per second, in a window of 100 columns and 32 rows.
 #[test]
 fn answer_of_1400_bytes_writes_at_most_20_kilobytes() {
     let server = Server::scripted(|_| Script::slow(33).thinking(THINKING).text(ANSWER).end());
@@ -72,7 +72,7 @@ fn answer_of_1400_bytes_writes_at_most_20_kilobytes() {
     }
 }
 
-/// With 10,000 lines of answers behind and 1,000 skills to complete.
+/// With 10,000 lines of earlier answers, and 1,000 skills to complete.
 #[test]
 fn keys_are_shown_at_once_in_a_long_session() {
     if env::var("TERMINAL_TESTS").as_deref() != Ok("all") {

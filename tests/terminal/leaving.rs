@@ -1,4 +1,4 @@
-//! Moments at the end: leaving, coming back, signals, and runs without a terminal that can be drawn on.
+//! Moments at the end: leaving, resuming, signals, and runs without a terminal that can be drawn on.
 
 use std::{io::Write as _, process::Stdio};
 
@@ -9,10 +9,10 @@ use patchbay_tests::{
 
 use crate::stage::Stage;
 
-/// Turns unambiguous keys, bracketed paste, reports of the focus and attributes off, and restores the title.
+/// Turns off unambiguous keys, bracketed paste, focus reports and attributes, and restores the title.
 const RESTORED: [&str; 6] = ["\x1b[<1u", "\x1b[?2004l", "\x1b[?1004l", "\x1b[0m", "\x1b[?25h", "\x1b[23;2t"];
 
-/// Leaving says how to go on, and the live area is gone.
+/// Leaving prints how to continue, and removes the live area.
 pub(crate) fn leave(stage: &Stage) {
     let mut terminal = stage.open(stage.demo());
     terminal.press("Good day\r");
@@ -28,7 +28,7 @@ pub(crate) fn leave(stage: &Stage) {
     }
 }
 
-/// A resumed session shows the last exchange, its answer as answers look, and how much there was before.
+/// A resumed session shows the last exchange, with the answer in its usual form, and how much came before it.
 pub(crate) fn resume(stage: &Stage) {
     let patchbay = stage.demo();
     patchbay.run(&["exec", "one", "say The **database** moves in three steps."]);
@@ -39,7 +39,7 @@ pub(crate) fn resume(stage: &Stage) {
     stage.screen(&terminal);
 }
 
-/// Ctrl+Z gives the shell its terminal back; after `fg` the draft is there.
+/// Ctrl+Z gives the terminal back to the shell. After `fg` the draft is still there.
 pub(crate) fn suspend(stage: &Stage) {
     let script =
         "set -m\npatchbay\necho stopped with $?\nread -r line\necho the shell read $line\nfg\necho left with $?";
@@ -83,7 +83,7 @@ pub(crate) fn signals(stage: &Stage) {
     }
 }
 
-/// A terminal that cannot be drawn on has plain lines.
+/// A terminal that cannot be drawn on gets plain lines.
 pub(crate) fn dumb(stage: &Stage) {
     let mut patchbay = stage.demo();
     patchbay.set("TERM", "dumb");
@@ -100,7 +100,7 @@ pub(crate) fn dumb(stage: &Stage) {
     assert!(!written.contains('\x1b'), "a sequence is written: {written:?}");
 }
 
-/// Lines from a pipe are answered without sequences.
+/// Lines from a pipe are answered without escape sequences.
 pub(crate) fn pipe(stage: &Stage) {
     let patchbay = stage.demo();
     let mut child = patchbay.command(&[]).stdin(Stdio::piped()).spawn().unwrap();

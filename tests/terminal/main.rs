@@ -1,5 +1,5 @@
-//! Tests the terminal's screen at each of its moments, in a pseudo-terminal: [`MOMENTS`]. Each moment acts as a user,
-//! and compares the window with a file in `screens`, at 40, 80 and 120 columns.
+//! Tests the terminal's screen at each of its moments, in a pseudo-terminal: [`MOMENTS`]. Each moment acts like a user, and
+//! compares the window with a file in `screens`, at 40, 80 and 120 columns.
 //!
 //! - `cargo test --workspace` runs the main moments in a window of 80 columns; `make test-terminal` runs all in all windows.
 //! - `TERMINAL_TESTS=NAME` runs one moment in all windows.
@@ -32,12 +32,12 @@ use stage::Stage;
 const WIDTHS: [u16; 3] = [40, 80, 120];
 /// The width of the windows of `cargo test --workspace`.
 const MAIN_WIDTH: u16 = 80;
-/// Windows that are open at the same time.
+/// Number of windows that are open at the same time.
 const AT_ONCE: usize = 4;
 
 /// One moment of the terminal.
 pub(crate) struct Moment {
-    /// The name, and the beginning of the name of its screen.
+    /// The moment's name, with which the name of its screen begins.
     pub(crate) name: &'static str,
     /// Whether `cargo test --workspace` runs it.
     pub(crate) is_main: bool,
@@ -161,7 +161,7 @@ fn moments_look_as_they_should() {
     assert!(failed.is_empty(), "{} of {} failed:\n\n{}", failed.len(), selected.len(), failed.join("\n\n"));
 }
 
-/// A screen without a moment would never be compared.
+/// A recorded screen without a moment would never be compared.
 #[test]
 fn each_screen_belongs_to_a_moment() {
     for entry in std::fs::read_dir(stage::folder()).unwrap() {

@@ -1,4 +1,4 @@
-//! A model on the loopback address whose answers come piece by piece: [`Script`].
+//! A model on the loopback address whose answers arrive in pieces: [`Script`].
 
 use std::sync::mpsc::{Sender, channel};
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::stage::{Stage, Window};
 
-/// Long enough to look at the screen.
+/// Milliseconds that leave enough time to look at the screen.
 const LONG_MS: u64 = 300_000;
 
 /// One answer in the format of Chat Completions.
@@ -26,7 +26,7 @@ impl Script {
         Self { steps: vec![Step::Bytes(event_stream(b""))], pause: 0 }
     }
 
-    /// As [`Script::new`], with a pause after each piece.
+    /// Like [`Script::new`], with a pause after each piece.
     pub(crate) fn slow(pause_ms: u64) -> Self {
         Self { pause: pause_ms, ..Self::new() }
     }
@@ -49,13 +49,13 @@ impl Script {
         self
     }
 
-    /// Sends nothing more, but does not end.
+    /// Sends nothing more, but does not end the answer.
     pub(crate) fn stall(mut self) -> Vec<Step> {
         self.steps.push(Step::Pause(LONG_MS));
         self.steps
     }
 
-    /// Ends the answer after a pause of a second, in which everything before is shown.
+    /// Ends the answer after a pause of a second, in which everything before it is shown.
     pub(crate) fn pause_and_end(mut self) -> Vec<Step> {
         self.steps.push(Step::Pause(1_000));
         self.end()
@@ -73,7 +73,7 @@ impl Stage {
         self.model_at(&Server::scripted(move |_| script()))
     }
 
-    /// Creates a home in which a model waits with each answer until the test sends it.
+    /// Creates a home with a model whose every answer waits until the test sends it.
     pub(crate) fn gated_model(&self) -> (Patchbay, Sender<Vec<Step>>) {
         let (answers, gate) = channel();
         let is_for_model = |request: &str| request.starts_with("POST");
@@ -89,7 +89,7 @@ impl Stage {
         patchbay
     }
 
-    /// Opens a terminal in which an answer has begun with `text` and never ends.
+    /// Opens a terminal in which an answer begins with `text` and never ends.
     pub(crate) fn stalled(&self, text: &'static str) -> Window {
         let terminal = self.open(self.model(move || Script::new().text(text).stall()));
         terminal.press("How do I move the shop?\r");

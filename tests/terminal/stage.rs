@@ -1,4 +1,4 @@
-//! The window of one moment, and the comparison with its file: [`Stage`].
+//! The window of a moment, and the comparison with its file: [`Stage`].
 
 use std::{
     env, fs,
@@ -60,7 +60,7 @@ impl Stage {
         self.home("[providers.demo]\noptions = { delay-ms = \"0\" }\n")
     }
 
-    /// Creates a home with this `config.toml`, in which the terminal was started before. The workspace is `~/workspace`.
+    /// Creates a home with this `config.toml`, in which the terminal has been started once. The workspace is `~/workspace`.
     pub(crate) fn home(&self, config: &str) -> Patchbay {
         let mut patchbay = Patchbay::new();
         let home = patchbay.folder().to_str().unwrap().to_owned();
@@ -81,17 +81,17 @@ impl Stage {
         Window { terminal, patchbay }
     }
 
-    /// Runs a script of bash in a window of this moment.
+    /// Runs a bash script in a window of this moment.
     pub(crate) fn script(&self, patchbay: Patchbay, script: &str) -> Window {
         Window { terminal: Terminal::script(&patchbay, self.columns, ROWS, script), patchbay }
     }
 
-    /// Asserts that the screen is the recorded one. `INSTA_UPDATE=always` records it instead.
+    /// Asserts that the screen equals the recorded one. `INSTA_UPDATE=always` records it instead.
     pub(crate) fn screen(&self, terminal: &Terminal) {
         let expected = recorded(self.name, self.columns);
         let mut shown = self.shown(terminal);
         if env::var_os("INSTA_UPDATE").is_none() {
-            // On a busy machine, a program can look settled before it is.
+            // On a busy machine, a program can seem settled before it is.
             let start = Instant::now();
             while expected.as_ref() != Some(&shown) && start.elapsed() < PATIENCE {
                 shown = self.shown(terminal);
@@ -116,11 +116,11 @@ impl Stage {
     }
 }
 
-/// The text that [`masked`] writes instead of a number, by the word after it. Counts are masked because a changed
-/// prompt or a new bundled skill would otherwise change screens that show neither.
+/// The number that [`masked`] writes before each of these units. Counts are masked because a changed prompt or a new bundled skill
+/// would otherwise change screens that show neither.
 const UNITS: [(&str, &str); 4] = [("s", "0"), ("%", "5"), ("tokens", "1,000"), ("skills", "8")];
 
-/// Replaces what differs between two runs or builds: session ids, the version, seconds, and the numbers of [`UNITS`].
+/// Replaces text that differs between runs or builds: session ids, the version, seconds, and numbers with a unit of [`UNITS`].
 fn masked(row: &str) -> String {
     let mut parts = row.split("session ");
     let mut row = parts.next().unwrap_or_default().to_owned();
@@ -166,10 +166,10 @@ const SHORT: usize = 8;
 /// The text that [`masked`] writes for sessions.
 const SESSION: &str = "25ac03e6";
 
-/// Replaces the ids of agents, whole and short ones, even where the edge of the window breaks them. Only columns are
-/// kept: an id of another run has the same length.
+/// Replaces the ids of agents, in full or shortened, even where the edge of the window breaks them. Columns do not move, because
+/// ids always have the same length.
 fn with_agents_masked(rows: Vec<String>, columns: usize) -> Vec<String> {
-    // The text with its breaks at the edge removed, and where each character stands.
+    // The text without the breaks at the edge, and the position of each character.
     let mut shown: Vec<Vec<char>> = rows.iter().map(|row| row.chars().collect()).collect();
     let mut text: Vec<(char, usize, usize)> = Vec::new();
     for (row, characters) in shown.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Moments of tools: they run, succeed, fail, and need a permission.
+//! Moments of tools: they run, succeed, fail, and require permission.
 
 use std::{
     thread,
@@ -13,7 +13,7 @@ use patchbay_tests::{
 
 use crate::{answering::assert_harmless, stage::Stage};
 
-/// The busy row names the tool and shows its progress.
+/// The busy row names the tool and its progress.
 pub(crate) fn running(stage: &Stage) {
     let patchbay = stage
         .home("[providers.demo]\noptions = { delay-ms = \"0\" }\n[limits]\nfuel = 9000000000000\ntime_ms = 600000\n");
@@ -53,7 +53,7 @@ pub(crate) fn failed(stage: &Stage) {
     stage.screen(&terminal);
 }
 
-/// Sequences in a result are shown as text or removed, even by `/show`.
+/// Escape sequences in a result are shown as text or removed, even by `/show`.
 pub(crate) fn hostile(stage: &Stage) {
     let patchbay = stage.demo();
     let text = "a\x1b]0;OWNED\x07\n\x1b[2J\x1b[3J\x1b[Hb\n\x1b]52;c;T1dORUQ=\x07c \u{9b}2J \x1bc \x1b[31m \u{202e}d";
@@ -71,7 +71,7 @@ pub(crate) fn hostile(stage: &Stage) {
     assert_harmless(&terminal);
 }
 
-/// A call without its grant asks. Keys that were typed ahead go to the composer, and the question waits until they are gone.
+/// A call without a grant asks. Keys that were typed ahead go to the composer, and the question waits until the composer is empty.
 pub(crate) fn question(stage: &Stage) {
     let ask = relaying("calc__eval", r#"{"expression":"6 * 7"}"#);
     let asked = || {
@@ -84,7 +84,8 @@ pub(crate) fn question(stage: &Stage) {
         thread::sleep(Duration::from_secs(2));
         terminal
     };
-    // On a busy machine, the key may come later than it is ignored, and then it is an answer. It is tried again.
+    // On a busy machine, the key may arrive after the interval in which keys are ignored, and is then an answer. The test tries
+    // again.
     let terminal = (0..20).map(|_| asked()).find(|terminal| is_question_open(terminal)).unwrap();
     terminal.wait_for_prefix("Clear your text to answer");
     terminal.press(CTRL_C);
@@ -98,7 +99,7 @@ pub(crate) fn question(stage: &Stage) {
     answer(&terminal, ESC);
     terminal.wait_for_prefix("Error: skill 'ask' may not use");
     terminal.wait_until_idle();
-    // A grant is asked for once.
+    // The question about a grant is only asked once.
     terminal.press("/ask\r");
     terminal.wait_for_prefix("Call calc__eval?");
     answer(&terminal, "3");
@@ -116,8 +117,8 @@ fn is_question_open(terminal: &Terminal) -> bool {
 
 const SHIFT_TAB: &str = "\x1b[Z";
 
-/// Types a key after the time in which a question ignores keys. A busy program may have read earlier keys late and ignore this
-/// one as well; then it is typed again.
+/// Types a key after the interval in which a question ignores keys. A busy program may have read earlier keys late and ignore this
+/// one as well, so it is typed again if necessary.
 fn answer(terminal: &Terminal, key: &str) {
     for _ in 0..10 {
         thread::sleep(Duration::from_millis(600));
@@ -127,7 +128,7 @@ fn answer(terminal: &Terminal, key: &str) {
             thread::sleep(Duration::from_millis(10));
         }
         if !is_question_open(terminal) {
-            // Keys that came too early are in the composer. Ctrl+U removes them.
+            // Keys that arrived too early are in the composer. Ctrl+U removes them.
             terminal.press("\x15");
             return;
         }
@@ -135,7 +136,7 @@ fn answer(terminal: &Terminal, key: &str) {
     panic!("the question is not answered:\n{}", terminal.lines().join("\n"));
 }
 
-/// Shift+Tab goes through the modes, which the status row names. In plan mode nothing is changed, and the model is told.
+/// Shift+Tab cycles through the modes, which the status row names. In plan mode nothing is changed, and the model is told.
 pub(crate) fn modes(stage: &Stage) {
     let terminal = stage.open(stage.demo());
     terminal.press(SHIFT_TAB);
@@ -162,7 +163,7 @@ pub(crate) fn diff(stage: &Stage) {
     terminal.press(&paste(&format!("{edit}\nthen say It is done.")));
     terminal.press(ENTER);
     terminal.wait_for_prefix("Overwrite shop.txt: +1 −1?");
-    // The question shows it, too.
+    // The question shows the diff as well.
     for line in ["2 - closed", "2 + open, too"] {
         terminal.wait_for_text(line);
     }
@@ -175,7 +176,7 @@ pub(crate) fn diff(stage: &Stage) {
     stage.screen(&terminal);
 }
 
-/// The model runs a test in the cage that fails, edits, and runs it again.
+/// The model runs a failing test in the cage, edits a file, and runs the test again.
 #[cfg(target_os = "linux")]
 pub(crate) fn programs(stage: &Stage) {
     let patchbay = stage.demo();

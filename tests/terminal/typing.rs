@@ -8,7 +8,7 @@ use patchbay_tests::terminal::{
 
 use crate::stage::Stage;
 
-/// The first start says how to find everything else; later ones name the session and the model only.
+/// The first start says how to find everything else. Later starts only name the session and the model.
 pub(crate) fn start(stage: &Stage) {
     let patchbay = stage.demo();
     fs::remove_file(patchbay.home().join("state/history")).unwrap();
@@ -22,7 +22,7 @@ pub(crate) fn start(stage: &Stage) {
     assert_eq!((count("Using demo-1"), count("? lists the keys")), (2, 1), "{:?}", terminal.all_rows());
 }
 
-/// `/` opens the menu, and further letters filter it.
+/// `/` opens the menu, and further letters narrow it.
 pub(crate) fn menu(stage: &Stage) {
     let patchbay = stage.demo();
     let terminal = stage.open(patchbay);
@@ -35,7 +35,7 @@ pub(crate) fn menu(stage: &Stage) {
     assert!(!terminal.lines().iter().any(|line| line.starts_with("/model")), "{:?}", terminal.lines());
 }
 
-/// The usage stands behind the completed command, in faint.
+/// The usage follows the completed command in faint text.
 pub(crate) fn completed(stage: &Stage) {
     let terminal = stage.open(stage.demo());
     // Another command begins with the same letters.
@@ -57,7 +57,7 @@ pub(crate) fn models(stage: &Stage) {
     stage.screen(&terminal);
 }
 
-/// Down and Up go through the menu; without a menu they go through the history.
+/// Down and Up move through the menu, or through the history if there is no menu.
 pub(crate) fn arrows(stage: &Stage) {
     let terminal = stage.open(stage.demo());
     terminal.press("/calc 1 + 1\r");
@@ -102,7 +102,7 @@ pub(crate) fn help(stage: &Stage) {
     stage.screen(&terminal);
 }
 
-/// Ctrl+J, Alt+Enter, Shift+Enter, and Enter after a backslash break the line; Enter sends it.
+/// Ctrl+J, Alt+Enter, Shift+Enter, and Enter after a backslash insert a line break. Enter sends the text.
 pub(crate) fn newlines(stage: &Stage) {
     let terminal = stage.open(stage.demo());
     let keys = [("one", CTRL_J), ("two", ALT_ENTER), ("three", SHIFT_ENTER), ("four", "\\\r"), ("five", "")];
@@ -115,12 +115,12 @@ pub(crate) fn newlines(stage: &Stage) {
     }
     stage.screen(&terminal);
     terminal.press(ENTER);
-    // One line break in Markdown is a blank.
+    // In Markdown, a single line break is a blank.
     terminal.wait_for_text("You said: one two three four five");
 }
 
-/// Terminals with the kitty protocol are asked for unambiguous keys, and send other sequences for Ctrl+J,
-/// Alt+Enter, Ctrl+C, Esc and Ctrl+D.
+/// Terminals with the kitty protocol are asked for unambiguous keys, and send other sequences for Ctrl+J, Alt+Enter, Ctrl+C, Esc
+/// and Ctrl+D.
 pub(crate) fn kitty_keys(stage: &Stage) {
     let mut terminal = stage.open(stage.demo());
     assert!(terminal.written().contains("\x1b[>1u"), "the protocol is not turned on");
@@ -173,7 +173,7 @@ pub(crate) fn pasted(stage: &Stage) {
     for row in ["> line 1", "line 3", "… 47 more lines"] {
         assert!(all.iter().any(|shown| shown == row), "{row:?} is missing: {all:?}");
     }
-    // A second paste of the same text shows it whole.
+    // Pasting the same text a second time shows it in full.
     terminal.press(&paste(&text));
     terminal.wait_for_text("> [paste 1: 50 lines]");
     stage.screen(&terminal);
@@ -181,7 +181,7 @@ pub(crate) fn pasted(stage: &Stage) {
     terminal.wait_for_text("  line 50");
     terminal.press(CTRL_C);
     terminal.wait_for_prompt();
-    // Right does so, too.
+    // Right does the same.
     terminal.press(&paste(&text));
     terminal.wait_for_text("> [paste 2: 50 lines]");
     terminal.press(RIGHT);
@@ -207,7 +207,7 @@ pub(crate) fn search(stage: &Stage) {
     terminal.wait_for_text("> /calc 1 + 1");
 }
 
-/// Wide characters are typed, deleted and wrapped, and the cursor stands behind them.
+/// Wide characters are typed, deleted and wrapped, and the cursor is in the right column.
 pub(crate) fn wide(stage: &Stage) {
     let terminal = stage.open(stage.demo());
     terminal.press("漢字かな交じり文 ");
@@ -240,8 +240,8 @@ pub(crate) fn editor(stage: &Stage) {
     terminal.wait_for_text("You said: a polished text");
 }
 
-/// Ctrl+L draws the live area again. Finished lines stay, and nothing is doubled. After a resize it prints
-/// the last answer at the new width.
+/// Ctrl+L redraws the live area. Finished lines stay, and nothing is duplicated. After a resize it prints the last answer again at
+/// the new width.
 pub(crate) fn redraw(stage: &Stage) {
     let mut terminal = stage.open(stage.demo());
     terminal.press("hello\r");
@@ -258,7 +258,7 @@ pub(crate) fn redraw(stage: &Stage) {
     assert_eq!(answers(), 1);
     terminal.resize(stage.columns + 10, 24);
     terminal.wait_until("the answer is printed again", || {
-        // Before the program knows the new size, this prints nothing again.
+        // Until the program knows the new size, this does not print the answer again.
         terminal.press(CTRL_L);
         terminal.wait_for_stillness(str::to_owned);
         answers() == 2

@@ -1,4 +1,4 @@
-//! The form of `mistakes/LANGUAGE.toml`.
+//! The format of `mistakes/LANGUAGE.toml`.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -8,41 +8,41 @@ use serde::Deserialize;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Corpus {
-    /// A skill whose tools make those mistakes that show only when they run. It is built once.
+    /// A skill for the mistakes that only show when the tool runs. It is built once.
     pub running: Running,
     /// The mistakes, in the order of the document.
     #[serde(rename = "mistake")]
     pub mistakes: Vec<Mistake>,
 }
 
-/// Changes that make a skill of the mistakes that show only when they run.
+/// Edits that put the mistakes that only show at run time into a new skill.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Running {
     pub edits: Vec<Edit>,
 }
 
-/// A change of one file in a new plugin's folder.
+/// An edit of one file in a new plugin's folder.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Edit {
     pub file: String,
-    /// The text that `to` replaces; absent: all of it.
+    /// The text that `to` replaces; absent if it replaces the whole file.
     pub from: Option<String>,
-    /// The new text; absent: the file is removed.
+    /// The new text; absent if the file is removed.
     pub to: Option<String>,
 }
 
-/// A mistake of an author, and the expected output.
+/// A mistake that an author makes, and the expected output.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mistake {
-    /// A short statement; a heading of the document.
+    /// A short statement, which is the heading in the document.
     pub name: String,
-    /// Whether the case runs with every check.
+    /// Whether the case runs by default.
     #[serde(default)]
     pub ci: bool,
-    /// The author's action; empty if the skill `running` already has the mistake.
+    /// What the author does; empty if the skill `running` already contains the mistake.
     #[serde(default)]
     pub edits: Vec<Edit>,
     #[serde(default)]
@@ -50,25 +50,24 @@ pub struct Mistake {
     /// The tool that the case calls.
     #[serde(default = "hello")]
     pub tool: String,
-    /// The input with which it is called.
+    /// The input of that call.
     #[serde(default = "ada")]
     pub input: String,
-    /// A text that one line of the first changed file contains: FILE:LINE of it must be shown.
+    /// Text on a line of the first edited file. The output must contain FILE:LINE of that line.
     pub at: Option<String>,
-    /// Words that must be shown.
+    /// Strings that the output must contain.
     pub shows: Vec<String>,
-    /// Whether the mistake is only noted, and the step succeeds.
+    /// Whether the mistake is only a note, and the step succeeds.
     #[serde(default)]
     pub is_note: bool,
-    /// The exit code, if it is not 1.
+    /// The expected exit code, if it is not 1.
     pub code: Option<i32>,
-    /// Whether the text comes from a compiler whose version is the author's choice. The
-    /// document may then have other words.
+    /// Whether a compiler of the author's own choice wrote the text, which may then differ from the document.
     #[serde(default)]
     pub varies: bool,
 }
 
-/// The command that shows a mistake.
+/// The command that reveals a mistake.
 #[derive(Clone, Copy, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {

@@ -90,7 +90,7 @@ fn path() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/errors-for-authors.md")
 }
 
-/// Writes the section of a language. The tests of the languages may run at the same time.
+/// Writes the section of a language. The languages' tests may run concurrently.
 pub fn update(section: &Section) {
     static WRITING: Mutex<()> = Mutex::new(());
     let _writing = WRITING.lock();

@@ -1,4 +1,4 @@
-//! The output that an author sees, without parts that differ between machines and runs.
+//! The output that an author sees, without the parts that differ between machines and runs.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ pub fn text(ran: &Ran, work: &Path) -> String {
     without_warnings(&lines).join("\n").trim_matches('\n').to_owned()
 }
 
-/// Leaves out what rustc warns about before its first error, and its summaries.
+/// Leaves out warnings by rustc before its first error, and its summaries.
 fn without_warnings(lines: &[String]) -> Vec<&str> {
     let first = lines.iter().position(|line| line.starts_with("error")).filter(|_| lines[0].starts_with("warning"));
     let lines = lines[first.unwrap_or_default()..].iter().map(String::as_str);
@@ -43,7 +43,7 @@ pub fn excerpt(text: &str) -> String {
     format!("{}\n…\n{}", start.join("\n"), end.join("\n"))
 }
 
-/// Progress of cargo, and the figures of a call.
+/// Returns whether a line is cargo's progress or the figures of a call.
 fn is_progress(line: &str) -> bool {
     const CARGO: &[&str] = &[
         "Compiling",

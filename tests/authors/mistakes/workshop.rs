@@ -1,4 +1,4 @@
-//! A new plugin in which one mistake after the other is made.
+//! A new plugin in which the mistakes are made one after another.
 
 use std::{
     fs,
@@ -27,7 +27,7 @@ pub struct Answer {
 }
 
 impl Workshop {
-    /// Creates a plugin, and builds the one with the mistakes that show only when they run.
+    /// Creates a plugin, and builds the skill with the mistakes that only show at run time.
     pub fn open(language: &str, running: Running) -> Self {
         let author = Author::of(language);
         author.succeed("", &["plugin", "new", NAME, "--lang", language]);
@@ -83,7 +83,7 @@ impl Workshop {
         Answer { code: ran.code, text: shown::text(&ran, &self.author.work()) }
     }
 
-    /// Returns FILE:LINE of the line with the text `at`, in the first changed file.
+    /// Returns FILE:LINE of the line that contains `at` in the first edited file.
     pub fn place(&self, mistake: &Mistake, at: &str) -> Result<String, String> {
         let edits = if mistake.edits.is_empty() { &self.running.edits } else { &mistake.edits };
         let file = &edits[0].file;
@@ -119,7 +119,7 @@ impl Workshop {
     }
 }
 
-/// The files as they were; `None` marks one that did not exist.
+/// The files as they were before; `None` marks a file that did not exist.
 struct Undo(Vec<(PathBuf, Option<String>)>);
 
 impl Undo {

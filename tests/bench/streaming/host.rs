@@ -18,7 +18,7 @@ pub fn host(home: &Path, origin: &str) -> Arc<Host> {
     fs::write(home.join("config/credentials.json"), json!({"anthropic": {"token": KEY}}).to_string()).unwrap();
     let origin = Some(origin.to_owned());
     let settings = move || {
-        // A variable that is not set: the user may have a real key in the usual one.
+        // A variable that is not set, because the user may have a real key in the usual one.
         let env = Some(Variables::new(["PATCHBAY_BENCH_KEY".to_owned()]));
         let anthropic = ProviderConfig { origin: origin.clone(), env, ..ProviderConfig::default() };
         let providers = BTreeMap::from([("anthropic".parse().unwrap(), anthropic)]);

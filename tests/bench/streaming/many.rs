@@ -22,7 +22,7 @@ use super::{
 };
 use crate::nanoseconds;
 
-/// The first argument of the process, by which it is recognised.
+/// The first argument of the separate process, which identifies it.
 pub const ARGUMENT: &str = "answers-at-once";
 
 /// The measurements of one run.

@@ -1,5 +1,4 @@
-//! The parts of the path, each alone: the socket, the request of egress, the codec without a sandbox, the adapter in
-//! the sandbox.
+//! Each part of the path by itself: the socket, egress's request, the codec without a sandbox, and the adapter in the sandbox.
 
 use std::{
     io::Write as _,
@@ -45,7 +44,7 @@ pub async fn socket(origin: String, recording: Arc<Recording>, seen: impl Fn() +
     }
 }
 
-/// Reads an answer by egress, as an exchange does. Calls `seen` for each chunk.
+/// Reads an answer through egress, as an exchange does. Calls `seen` for each chunk.
 pub async fn egress(egress: Egress, origin: String, recording: Arc<Recording>, seen: impl Fn() + Send) {
     let mut answer = open(&egress, &origin).await;
     let mut received = 0;
@@ -115,8 +114,8 @@ pub fn request() -> CompletionRequest {
     services::completion(MODEL, vec![Block::Text("hello".to_owned()).into()])
 }
 
-/// Returns the duration of the same codec without a sandbox, in nanoseconds, for each piece of `size`
-/// bytes; with 0, for each event.
+/// Returns how long the same codec takes without a sandbox, in nanoseconds, for each piece of `size` bytes; with 0, for each
+/// event.
 pub fn native(body: &str, size: usize) -> Vec<u64> {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins/Cargo.toml");
     let mut replay = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))

@@ -1,5 +1,5 @@
-//! Long answers of one construct of Markdown each. Each function of [`SHAPES`] returns a text
-//! of at least so many bytes.
+//! Long answers that each repeat one Markdown construct. Each function of [`SHAPES`] returns a text of at least the given number of
+//! bytes.
 
 /// A name, and the function that returns the text.
 type Shape = (&'static str, fn(usize) -> String);

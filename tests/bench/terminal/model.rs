@@ -1,5 +1,4 @@
-//! A model on the loopback address. The measurement writes its answers itself and
-//! therefore knows the time of each piece.
+//! A model on the loopback address. The measurement itself writes the answers and therefore knows when each piece was sent.
 
 use std::{
     fmt::Write as _,
@@ -33,11 +32,11 @@ impl Model {
         Self { origin, requests }
     }
 
-    /// Makes this the model of a home, and installs `skills` skills of instructions, each with a command `/zNNN-skill`.
+    /// Makes this the model of a home, and installs `skills` skills without components, each with a command `/zNNN-skill`.
     pub fn home(&self, skills: usize) -> Patchbay {
         let mut patchbay = Patchbay::new();
         patchbay.set(CHAT.variable, KEY);
-        // The model counts its requests: nothing else may ask it for its list of models.
+        // The model counts its requests, so nothing else may request its list of models.
         let config = format!(
             "default_model = \"{}\"\n[catalogue]\nrefresh_hours = 0\n[providers.{}]\norigin = \"{}/v1\"\nenv = \"{}\"\n",
             CHAT.model, CHAT.provider, self.origin, CHAT.variable
@@ -62,7 +61,7 @@ impl Model {
 pub struct Answer(TcpStream);
 
 impl Answer {
-    /// Sends a piece of text, and returns the time before.
+    /// Sends a piece of text, and returns the time just before.
     pub fn send(&mut self, text: &str) -> Instant {
         let event = event(text);
         let start = Instant::now();

@@ -1,4 +1,4 @@
-//! `/capture` and `/cancel`: captured lines are kept for `/fork` and reach no model in any other way.
+//! `/capture` and `/cancel`: captured lines are kept for `/fork` and never reach a model in another way.
 
 use patchbay_core::MessageKind;
 use patchbay_sandbox::Limits;
@@ -10,7 +10,7 @@ use patchbay_tests::{
     session_events::wait_for_end,
 };
 
-/// A server in place of a model, which records every request and answers `Yes.`
+/// A server in place of a model. It records every request and answers `Yes.`
 fn recording() -> Server {
     Server::always(CHAT.answer_with(&["Yes."]))
 }
@@ -82,7 +82,7 @@ async fn cancel_keeps_the_lines_visible_and_sends_nothing() {
     play.assert_line("/cancel", "capture_inactive", "Error: not capturing.").await;
     assert_eq!(play.texts(root, MessageKind::Capture), ["Captured words"]);
     assert_eq!(play.finish("Hello").await.message, "Yes.");
-    // The next capture begins without them.
+    // The next capture does not contain them.
     play.run("/capture").await;
     play.assert_line("New words", "captured", "Captured (1 line).").await;
     play.fork("").await;
@@ -155,12 +155,12 @@ async fn lines_are_captured_while_a_turn_runs() {
     assert_eq!(wait_for_end(running).await.code.as_str(), "turn_cancelled");
 }
 
-/// A captured line reaches no model through the conversation, a retry, a summary, a child, a tool's test
-/// of a model, mail or a restart.
+/// A captured line does not reach a model by the conversation, a retry, a summary, a child, a tool's model call, mail, or a
+/// restart.
 #[tokio::test(flavor = "multi_thread")]
 async fn captured_lines_are_in_no_request() {
     let server = recording();
-    // The window is so small that conversations are summarised.
+    // The context window is so small that conversations are summarised.
     let play = Play::with(with_local_model(&server, 500), Limits::default()).await;
     let root = play.session.view();
     for line in ["One", "Two", "Three", "/capture", "The walrus sings", "/agents", "/cancel", "Four", "Five"] {
@@ -168,7 +168,7 @@ async fn captured_lines_are_in_no_request() {
     }
     play.run("/capture").await;
     play.run("The walrus dances").await;
-    // Another agent works meanwhile, forked without the captured lines.
+    // Meanwhile another agent works, which was forked without the captured lines.
     play.finish(&format!("/mail-send {root} \"Wake up\"")).await;
     let play = play.restarted().await;
     play.run("/cancel").await;

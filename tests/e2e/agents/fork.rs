@@ -29,7 +29,7 @@ fn arguments_of_fork_are_checked_in_order() {
     for ((line, code, text), answer) in lines.iter().zip(&answers) {
         assert_eq!((answer.code(), answer.message()), (*code, *text), "{line}");
     }
-    // None of them made an agent.
+    // None of these lines created an agent.
     let session = patchbay.last_session();
     let agents = &patchbay.answers_in(&["--session", &session], &["/agents"])[0];
     assert_eq!(agents.data()["agents"].as_array().unwrap().len(), 1);
@@ -64,7 +64,7 @@ async fn forms_of_fork_work() {
         let outcome = play.finish(command).await;
         let child = play.session.view();
         assert_ne!(child, root, "{command}");
-        // A model that ends has a warning on a further line.
+        // A model with an announced shutdown has a warning on a further line.
         let shown = outcome.line();
         assert_eq!(shown.lines().next(), Some(&*format!("Forked child {child} ({model})")), "{command}");
         assert_eq!(shown.lines().count(), 1 + usize::from(command.contains("claude-sonnet-4-5")), "{shown}");
@@ -108,17 +108,17 @@ async fn child_inherits_the_effective_model_and_level() {
     let child = play.fork("").await;
     let expected = [text("demo"), text("demo-big"), text("low"), None, parent.clone(), text("running")];
     assert_eq!(stored(&play, child), expected);
-    // A model of the parent that is chosen later changes nothing for the child.
+    // If the parent chooses another model later, the child keeps its own.
     play.switch(root).await;
     play.run("/model demo-small").await;
     assert_eq!(play.agent(child).await.model, "demo/demo-big/low");
-    // The level of the parent does not go with another model.
+    // The parent's level does not apply to another model.
     let child = play.fork("--model demo-big").await;
     let expected = [text("demo"), text("demo-big"), None, None, parent, text("running")];
     assert_eq!(stored(&play, child), expected);
 }
 
-/// Returns kinds and texts of the conversation that an agent's model receives.
+/// Returns the kind and text of each message in the conversation that an agent's model receives.
 async fn conversation(play: &Play, agent: AgentId) -> Vec<(MessageKind, String)> {
     let rows = play.host.store().conversation(agent).await.unwrap();
     rows.into_iter().map(|row| (row.kind, row.content)).collect()
@@ -142,7 +142,7 @@ async fn child_inherits_conversation_but_not_commands_and_notices() {
     let child = play.fork("").await;
     assert_eq!(conversation(&play, child).await, expected);
     assert_eq!(play.rows(child).await, [], "rows are not copied");
-    // Later rows of the parent are not the child's, and the other way round.
+    // Later rows of the parent do not belong to the child, nor those of the child to the parent.
     play.finish("say mine").await;
     play.switch(root).await;
     play.finish("say yours").await;
@@ -166,7 +166,7 @@ async fn child_does_not_inherit_mail_queue_capture_and_hold() {
     assert_eq!(play.session.queue().lines, []);
     assert!(!play.session.is_capturing());
     assert_eq!(play.agent(child).await.state, AgentState::Idle);
-    // The queue stays with the parent, whose turn goes on.
+    // The queue stays with the parent, whose turn continues.
     assert_eq!(play.agent(root).await.state, AgentState::Working);
     play.switch(root).await;
     assert_eq!(play.session.queue().lines[0].text, "and then?");
@@ -187,7 +187,7 @@ async fn fork_point_is_before_the_running_turn() {
     let running = play.hang("say Two\nhang").await;
     let during = play.fork("").await;
     assert_eq!(conversation(&play, during).await, complete);
-    // A stopped turn is over.
+    // A stopped turn has ended.
     play.switch(root).await;
     play.session.stop_turn();
     wait_for_end(running).await;
@@ -204,7 +204,7 @@ async fn prompt_of_fork_is_a_persons_turn() {
     play.idle().await;
     assert_eq!(play.answers(child), [root.to_string()]);
     assert_eq!(play.turns(child), [("person".to_owned(), "done".to_owned(), "answered".to_owned())]);
-    // So the parent is told nothing.
+    // The parent therefore gets no report.
     assert_eq!((play.inbox(root).await, play.answers(root)), (vec![], vec![]));
     assert_eq!(play.turns(root), []);
 }

@@ -1,5 +1,5 @@
-//! Fan-out and gathering, as a provider sees them: how many requests come at once, how many in all, and that each continues the
-//! one before it.
+//! Fan-out and gathering from a provider's point of view: how many requests arrive at the same time, how many in total, and that
+//! each request continues the one before it.
 
 use patchbay_sandbox::Limits;
 use patchbay_tests::{
@@ -9,12 +9,12 @@ use patchbay_tests::{
 };
 use serde_json::{Value, json};
 
-/// Returns whether a request is one of a child. A child's introduction is the only one that names a parent.
+/// Returns whether a child sent this request. Only the introduction of a child names a parent.
 fn is_of_child(request: &str) -> bool {
     request.contains("Your parent is ")
 }
 
-/// Returns the requests to a model, in the order in which they came.
+/// Returns the requests to a model in order of arrival.
 fn sent(server: &Server) -> Vec<String> {
     let mut requests = server.requests();
     requests.retain(|request| request.starts_with("POST "));
@@ -27,7 +27,7 @@ fn last_message(request: &str) -> Value {
     request["messages"].as_array_mut().and_then(Vec::pop).expect("a message")
 }
 
-/// Returns the root model's answer: it forks `children` children when a message says so, with or without `wait`.
+/// Returns the root model's answer, which forks `children` children if the message requests it, with or without `wait`.
 fn answer_of_root(request: &str, children: usize, wait: bool) -> Vec<u8> {
     let last = last_message(request);
     if last["role"] == "tool" {
@@ -71,7 +71,7 @@ async fn gathering_of_eight(wait: bool, answers: &[&str]) -> usize {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn eight_children_are_one_wave_and_one_gathering() {
-    // The root forks, ends its turn, and gathers.
+    // The root forks, ends its turn, and gathers the results.
     assert_eq!(gathering_of_eight(false, &["The children work.", "All is gathered."]).await, 8 + 3);
 }
 
@@ -92,7 +92,7 @@ async fn turn_goes_on_after_a_fork_that_failed() {
     play.check();
 }
 
-/// Splits the body of a request behind its last message. The closing bracket of the messages is the first byte of the rest.
+/// Splits the body of a request after its last message. The rest begins with the closing bracket of the messages.
 fn split_after_messages(request: &str) -> (&str, &str) {
     let body = body(request);
     let begin = body.find("\"messages\":[").expect("messages") + "\"messages\":[".len();
@@ -116,7 +116,7 @@ fn split_after_messages(request: &str) -> (&str, &str) {
 async fn each_request_begins_with_the_bytes_of_the_one_before() {
     let server = Server::new(|request| match is_of_child(request) {
         true => CHAT.answer_with(&["My part is done."]),
-        // Every other fan-out ends its turn.
+        // In every other fan-out, the root ends its turn.
         false => answer_of_root(request, 2, request.matches("Fan out").count().is_multiple_of(2)),
     });
     let play = Play::with(with_local_model(&server, 1_000_000), Limits::default()).await;
@@ -134,7 +134,7 @@ async fn each_request_begins_with_the_bytes_of_the_one_before() {
     for pair in of_root.windows(2) {
         let [(before, rest_before), (after, rest_after)] = pair else { panic!("two requests") };
         assert!(after.len() > before.len() && after.starts_with(*before), "{before}\n\n{after}");
-        // The tools and the options behind the messages are the same, too.
+        // The tools and the options after the messages are unchanged as well.
         assert_eq!(rest_before, rest_after);
     }
     play.check();

@@ -1,4 +1,4 @@
-//! `/kill`: which agents it ends, in which order it is shown, and where the view moves.
+//! `/kill`: which agents it kills, in which order it lists them, and where the view moves.
 
 use std::time::{Duration, Instant};
 
@@ -27,7 +27,7 @@ async fn kill_ends_the_descendants_in_the_order_of_their_making() {
     assert_eq!(play.session.view(), other, "the view was not inside");
     let already = format!("Error: agent '{deep}' is already dead.");
     play.assert_line(&format!("/kill {deep}"), "agent_dead", &already).await;
-    // Without an argument: the agent in view; the view moves to its parent.
+    // Without an argument, it kills the agent in view, and the view moves to its parent.
     play.assert_line("/kill", "killed", &format!("Killed 1 agent: {other}")).await;
     assert_eq!(play.session.view(), root);
     for argument in ["", &root.to_string()] {
@@ -57,7 +57,7 @@ async fn agent_that_hangs_is_killed_at_once() {
     let child = play.fork("").await;
     let running = play.hang("say What came is kept.\nhang").await;
     let waiting = play.session.submit("And then?");
-    // The line is stored a moment after it has entered the queue, and the text so far a moment after it came.
+    // A queued line is stored a moment later, and so is the text that has arrived.
     let queued = async || play.host.store().queued_lines(play.session.id()).await.unwrap().len();
     play.wait_until("the line is stored", async || queued().await == 1).await;
     play.wait_for_partial("What came is kept.").await;
@@ -67,7 +67,7 @@ async fn agent_that_hangs_is_killed_at_once() {
     assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
     assert_eq!(&*killed.line(), format!("Killed 1 agent: {child}"));
     assert_eq!(outcome.code.as_str(), "agent_dead");
-    // The text that came is a row, the turn is interrupted, and the waiting line is given back.
+    // The partial answer is stored, the turn is interrupted, and the waiting line is given back.
     assert_eq!(play.texts(child, MessageKind::Assistant), ["What came is kept."]);
     assert_eq!(play.turns(child), [("person".to_owned(), "interrupted".to_owned(), "agent_dead".to_owned())]);
     assert_eq!(killed.killed_lines(), ["And then?"]);

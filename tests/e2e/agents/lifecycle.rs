@@ -1,4 +1,4 @@
-//! The life of a child that a model forks: its report to the parent, whatever ends its turn, and its work afterwards.
+//! The life of a child that a model forked: its report to the parent, however its turn ends, and its work afterwards.
 
 use patchbay_core::MessageKind;
 use patchbay_sandbox::Limits;
@@ -22,7 +22,7 @@ async fn child_reports_its_last_text_and_stays_idle() {
     assert_eq!(play.mails(root).await, [r#"{"status":"idle","success":true,"summary":"It is 42."}"#]);
     assert_eq!(play.inbox(root).await[0].from, child);
     assert_eq!(play.agent(child).await.state, AgentState::Idle);
-    // More work by mail, and another report.
+    // Mail brings more work, and another report.
     play.finish(&format!("call mail_send {{\"to\": \"{child}\", \"message\": \"Do more\"}}")).await;
     assert_eq!(play.turns(child), [turn("fork", "done", "answered"), turn("mail", "done", "answered")]);
     let mails = play.mails(root).await;
@@ -76,13 +76,13 @@ async fn killed_child_is_reported_unless_the_parent_killed_it() {
     play.wait_for_state(child, AgentState::Working).await;
     play.finish(&format!("call kill {{\"uuid\": \"{child}\"}}")).await;
     assert_eq!(play.mails(root).await.len(), 1);
-    // An idle child has reported before.
+    // An idle child has already reported.
     let child = play.call_fork("say Done.").await;
     play.idle().await;
     play.run(&format!("/kill {child}")).await;
     play.idle().await;
     assert_eq!(play.mails(root).await.len(), 2);
-    // A parent that dies too is not told.
+    // A parent that is killed with its child gets no report.
     let child = play.fork("").await;
     play.call_fork(hangs).await;
     play.run(&format!("/kill {child}")).await;
@@ -130,7 +130,7 @@ async fn turns_of_a_process_that_ended_are_reported_when_the_session_is_resumed(
     let root = play.session.view();
     let child = play.call_fork("say So far.\nhang").await;
     play.wait_for_partial("So far.").await;
-    // The state after the process was killed: the turn is open, and the answer is in pieces.
+    // The state after the process was killed: the turn is open, and only parts of the answer are stored.
     let (killed, id) = (play.killed_home(), play.session.id());
     play.session.close().await;
     let play = Play::resume(killed, id, quick_demo(), Limits::default()).await;
@@ -154,7 +154,7 @@ async fn turns_of_a_process_that_ended_are_reported_when_the_session_is_resumed(
 async fn agent_may_report_before_its_children_do() {
     let play = Play::new().await;
     let root = play.session.view();
-    // The child forks a grandchild and reports; the grandchild's report wakes it, and it reports again.
+    // The child forks a grandchild and reports. The grandchild's report wakes the child, which reports again.
     let below = json!({"prompt": "pause 400\nsay Deep."}).to_string();
     let prompt = format!(
         "call fork {below}\nthen say My child works.\non mail call mail_check {{}}\n\

@@ -1,4 +1,4 @@
-//! The limits of agents: how many and how deep, how often mail wakes them, their requests and tokens.
+//! The limits of agents: their number and depth, how often mail wakes them, and their requests and tokens.
 
 use std::sync::{
     Arc,
@@ -27,7 +27,7 @@ async fn session_has_at_most_64_living_agents() {
     let full = "Error: this session has 64 living agents. Kill one first (limits.agents).";
     play.assert_line("/fork", "limit_agents", full).await;
     assert_eq!(play.session.view(), child);
-    // The tool says the same; agents that are dead do not count.
+    // The tool returns the same text. Dead agents do not count.
     play.switch(root).await;
     play.finish("call fork {\"prompt\": \"say Hello\"}").await;
     let refused = play.results(root).await.pop().unwrap();
@@ -58,7 +58,7 @@ async fn mail_wakes_an_agent_20_times_until_a_message() {
     let play = Play::new().await;
     let agent = play.session.view();
     let mut events = play.session.subscribe(1);
-    // Each turn that mail begins sends the next mail.
+    // Each turn that a mail starts sends the next mail.
     play.finish("call mail_send {\"to\": \"$self\", \"message\": \"Again\"}\non mail call mail_send {\"to\": \"$self\", \"message\": \"Again\"}")
         .await;
     let notified = play.notifications(agent);
@@ -139,7 +139,7 @@ async fn agents_that_answer_each_other_come_to_rest() {
     play.idle().await;
     let child = play.children().await[0];
     let (of_root, of_child) = (play.notifications(root).len(), play.notifications(child).len());
-    // Two mails of the root that come before the child looks for mail wake it once.
+    // Two mails from the root that arrive before the child checks its inbox wake it once.
     assert!(of_root == 3 && (2..=3).contains(&of_child), "{of_root} and {of_child}");
     assert!(play.agent(root).await.unread > 0);
     play.check();
@@ -150,7 +150,7 @@ async fn overloaded_provider_is_sent_fewer_requests_at_once() {
     let (release, released) = mpsc::channel::<()>();
     let arrived = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&arrived);
-    // The first request is refused; further ones wait until `release` is dropped.
+    // The first request is refused; later requests wait until `release` is dropped.
     let server = Server::new(move |_| match count.fetch_add(1, Ordering::SeqCst) {
         0 => CHAT.refusal(429, "slow down", Some(0)),
         _ => {
@@ -165,7 +165,7 @@ async fn overloaded_provider_is_sent_fewer_requests_at_once() {
     play.wait_until("it is sent again", async || arrived.load(Ordering::SeqCst) == 2).await;
     let child = play.fork("").await;
     let second = play.session.submit("Second.");
-    // The share of two is halved, so the second request waits.
+    // The limit of two concurrent requests is halved, so the second request waits.
     play.wait_for_state(child, AgentState::Waiting).await;
     drop(release);
     for line in [first, second] {
@@ -190,7 +190,7 @@ async fn the_only_place_goes_to_the_turn_of_a_person_first() {
     play.ok("/switch root").await;
     let mut events = play.session.subscribe(play.session.last_seq() + 1);
     let hanging = play.fork("\"say I hang.\nhang\"").await;
-    // It answers, and so has the only place.
+    // It is answering, and therefore has the only permit.
     wait_for_answer_start(&mut events).await;
     play.ok("/switch root").await;
     play.ok(&format!("/mail-send {woken} \"work\"")).await;
@@ -204,7 +204,7 @@ async fn the_only_place_goes_to_the_turn_of_a_person_first() {
     assert!(state(woken).contains(" waiting "), "{list}");
     assert!(state(hanging).contains(" working "), "{list}");
     play.ok(&format!("/kill {hanging}")).await;
-    // The person's turn keeps the place until it is stopped, so the other would not wait any more if it had been first.
+    // The user's turn keeps the permit until it is stopped. If the other request had been first, it would not be waiting now.
     play.wait_for_state(root, AgentState::Working).await;
     assert_eq!(play.agent(woken).await.state, AgentState::Waiting);
     assert!(play.session.stop_turn());

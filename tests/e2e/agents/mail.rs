@@ -50,7 +50,7 @@ fn mail_commands_check_their_arguments() {
     }
 }
 
-/// Returns a session whose two agents begin no turns by themselves; the root is in view.
+/// Returns a session whose two agents do not start turns by themselves. The root is in view.
 async fn held() -> (Play, AgentId, AgentId) {
     let play = Play::new().await;
     let root = play.session.view();
@@ -60,13 +60,13 @@ async fn held() -> (Play, AgentId, AgentId) {
     (play, root, child)
 }
 
-/// Replaces times by `TIME` and agents by numbers.
+/// Replaces times with `TIME` and agents with numbers.
 fn shown(text: &str, agents: &[AgentId]) -> String {
     let mut rest = named(text, agents);
     let mut shown = String::new();
     while let Some((before, after)) = rest.split_once(" (20") {
         let (time, after) = after.split_once(')').unwrap();
-        // As in `2026-11-21 20:04`.
+        // The format is `2026-11-21 20:04`.
         let digits: String = time.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
         assert_eq!(digits, "00-00-00 00:00");
         shown += &format!("{before} (TIME)");
@@ -101,7 +101,7 @@ async fn inbox_lists_unread_first_then_newest_first() {
     play.run("/mail-read 3").await;
     let read = shown(&play.text("/mail-check").await, &agents);
     assert!(read.starts_with("Inbox (3 messages, 0 unread):\n  3. from <1> (TIME): Third"), "{read}");
-    // A number is never used again.
+    // Numbers are never reused.
     play.assert_line("/mail-delete 3", "mail_deleted", "Message deleted.").await;
     play.assert_line("/mail-read 3", "mail_not_found", "Error: message 3 not found.").await;
     play.run(&format!("/mail-send {child} \"From myself\"")).await;
@@ -173,10 +173,10 @@ async fn mail_wakes_an_idle_agent_with_a_notification() {
         serde_json::json!({"tool_success": true, "result":
             {"number": 1, "from": root, "sent_at": sent_at, "message": "Good day"}})
     );
-    // The notification has shown the same.
+    // The notification showed the same content.
     let shown = serde_json::json!({"number": 1, "from": root, "sent_at": sent_at, "message": "Good day"});
     assert_eq!(play.notified(child), [shown]);
-    // A turn that mail began is reported to the parent.
+    // A turn that mail started is reported to the parent.
     assert_eq!(play.turns(child)[1], ("mail".to_owned(), "done".to_owned(), "answered".to_owned()));
     assert_eq!(play.mails(root).await, [r#"{"status":"idle","success":true,"summary":"Good day"}"#]);
     // The parent was woken by the report; the root reports to no agent.
@@ -200,11 +200,12 @@ async fn notification_counts_all_unread_mail_once_for_each_batch() {
     wait_for_end(running).await;
     play.idle().await;
     assert_eq!(play.said(child).len(), 1, "a stopped agent is not woken");
-    // A message to it ends the stop; the mail comes after its turn.
+    // A message to the agent ends the stop. Its mail is delivered after the turn.
     play.finish("say I am back.").await;
     let three = "[Notification: You have 3 unread messages in your inbox]";
     assert_eq!(play.notifications(child), [three]);
-    // Mails that it shows whole are read. Mail that is cut stays unread, and is counted again only together with new mail.
+    // Mail that the notification shows in full counts as read. Truncated mail stays unread, and is only counted again together with
+    // new mail.
     let read =
         |mails: Vec<patchbay_store::MailRow>| mails.iter().map(|mail| (mail.number, mail.read)).collect::<Vec<_>>();
     assert_eq!(read(play.inbox(child).await), [(2, false), (3, true), (1, true)]);
@@ -227,7 +228,7 @@ async fn notification_counts_all_unread_mail_once_for_each_batch() {
 async fn queue_runs_before_mail() {
     let (release, released) = mpsc::channel::<()>();
     let answer = CHAT.answer_with(&["Yes."]);
-    // The first answer waits until `release` is dropped; later ones do not wait.
+    // The first response waits until `release` is dropped; later responses are immediate.
     let server = Server::new(move |_| {
         let _ = released.recv();
         answer.clone()
@@ -270,7 +271,7 @@ async fn mail_of_exactly_the_limit_is_kept_over_a_restart() {
     play.idle().await;
     assert!(play.mails(child).await == [body] && play.turns(child).is_empty());
     assert_eq!(play.agent(child).await.unread, 1);
-    // A person's message to any agent ends the hold of a resumed session.
+    // A user message to any agent ends the hold of a resumed session.
     play.finish("hello").await;
     assert_eq!(play.said(child), ["[Notification: You have 1 unread message in your inbox]"]);
     assert_eq!(play.session.view(), root);

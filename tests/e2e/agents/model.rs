@@ -1,5 +1,5 @@
-//! The tool `set_agent_model`: which agents have it, selectors, the one test request for a
-//! model's name, and its stored data.
+//! The tool `set_agent_model`: which agents have it, its selectors, the single test request for a model's name, and its stored
+//! data.
 
 use std::sync::Arc;
 
@@ -74,7 +74,7 @@ async fn override_keeps_the_level_and_survives_a_restart() {
     assert_eq!(model(&play, agent).await, "demo/demo-big/med");
     let answer = play.finish("show context").await.message;
     assert!(answer.contains("model: demo-big\nlevel: med\n"), "{answer}");
-    // `/model` clears it; the last change wins.
+    // `/model` clears the override: the last change wins.
     play.run("/model demo-1").await;
     assert_eq!(model(&play, agent).await, "demo/demo-1/default");
     set(&play, "$self", "demo-small").await;
@@ -90,7 +90,7 @@ async fn any_living_agent_is_a_target() {
         play.switch(root).await;
         play.fork("").await
     };
-    // An ancestor, a sibling, by the beginning of the UUID too.
+    // Ancestors and siblings, also by the beginning of the UUID.
     for target in [root.to_string(), child.to_string(), sibling.short()] {
         let result = set(&play, &target, "big").await;
         assert_eq!(result["tool_success"], true, "{result}");
@@ -115,7 +115,7 @@ async fn background_agents_do_not_run_the_tool() {
     let refused = failed("tool 'set_agent_model' not found in snapshot.", "tool_not_found");
     assert_eq!(play.results(child).await, std::slice::from_ref(&refused));
     assert_eq!(model(&play, root).await, "demo/demo-1/default");
-    // It stays one when a person talks to it, even after a restart.
+    // It stays a background agent when the user talks to it, even after a restart.
     let play = play.restarted().await;
     play.switch(child).await;
     assert_eq!(set(&play, "$self", "big").await, refused);
@@ -150,14 +150,14 @@ async fn name_of_a_model_is_tried_with_one_request() {
     let title = format!("Move agent {} to provider 'local'?", agent.short());
     let facts = ["its whole conversation will be sent to 'local' instead of 'demo'", "model: gemma3"];
     assert_eq!(*person.asked.lock().unwrap(), [(title, facts.map(str::to_owned).to_vec())]);
-    // Selectors need no request. Without models of that size the model stays, and the result says so.
+    // Selectors need no request. If no model of that size exists, the model stays unchanged and the result reports it.
     play.run("/model local:gemma3").await;
     let before = server.requests().len();
     assert_eq!(play.finish("Hello").await.message, "ok");
     assert_eq!(server.requests().len(), before + 1);
 }
 
-/// The other provider would receive the whole conversation, so it gets no request before a person has said yes.
+/// The other provider would receive the whole conversation, so it gets no request before the user has agreed.
 #[tokio::test(flavor = "multi_thread")]
 async fn model_cannot_move_an_agent_to_another_provider_alone() {
     let server = Server::always(CHAT.answer_with(&["ok"]));
@@ -174,7 +174,7 @@ async fn model_cannot_move_an_agent_to_another_provider_alone() {
     play.session.set_approver(Answering::new(Approval::No));
     assert_eq!(set(&play, "$self", "local-1").await, refused("the user did not allow it"));
     assert_eq!((server.requests().len(), &*model(&play, agent).await), (0, "demo/demo-1/default"));
-    // A yes for the session is for each agent that makes the same move, and not for the way back.
+    // A yes for the session applies to every agent that makes the same change, but not to the reverse change.
     let person = Answering::new(Approval::Session);
     play.session.set_approver(Arc::clone(&person) as _);
     let child = play.fork("").await;
@@ -200,14 +200,14 @@ async fn failed_test_of_a_model_stores_nothing() {
     assert!(error.contains("The model is broken"), "{error}");
     assert_eq!(server.requests().len(), 1, "it is not sent again");
     assert_eq!(model(&play, agent).await, "demo/demo-1/default");
-    // Names that no provider has, names without a key, and levels, are refused without a request.
+    // Names that no provider has, models without a key, and levels are refused without a request.
     for (name, reason) in [
         ("unknown-model", "Unknown model: unknown-model"),
         ("claude-sonnet-4-5", "No credentials for anthropic. Set ANTHROPIC_API_KEY or add to credentials.json"),
         ("demo-big/high", "a thinking level ('high') cannot be set here; the agent's level stays."),
         ("demo-big/maximum", "Invalid thinking level: maximum"),
         ("o3-mini", "No credentials for openai. Set OPENAI_API_KEY or add to credentials.json"),
-        // A model does not know `/model`.
+        // A model cannot use `/model`, so the message does not mention it.
         ("", "the model's name is missing. Use \"small\", \"normal\" or \"big\", or the name of a model."),
         ("demo:", "the model's name is missing. Use \"small\", \"normal\" or \"big\", or the name of a model."),
     ] {
@@ -247,7 +247,7 @@ async fn model_that_was_shut_down_is_a_caution() {
     assert_eq!(stored, r#"{"type":"model","value":"openai:o3-mini"}"#);
     play.run("/model demo-1").await;
 
-    // The API has the last word.
+    // The API decides.
     let result = set(&play, "$self", "o1").await;
     let error = result["error"].as_str().unwrap();
     assert!(error.starts_with("Model validation failed for \"o1\": openai: No such model."), "{error}");

@@ -1,4 +1,4 @@
-//! Whole plays with the demo provider: the examples of docs/agents.md, run as they are written, and the same play twice.
+//! Whole plays with the demo provider: the examples of docs/agents.md, run exactly as written, and the same play twice.
 
 use std::fs;
 
@@ -31,7 +31,7 @@ struct Step {
     output: String,
 }
 
-/// Returns the steps of blocks: pasted messages, and lines after `> ` with their output.
+/// Returns the steps in these blocks: pasted messages, and lines after `> ` with their output.
 fn steps(blocks: &[Block]) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     for Block { language, text } in blocks {
@@ -50,12 +50,12 @@ fn steps(blocks: &[Block]) -> Vec<Step> {
     steps
 }
 
-/// Numbers UUIDs in the order of their first appearance, whole or as their first 8 characters.
+/// Replaces UUIDs, in full or shortened to 8 characters, with numbers in order of first appearance.
 #[derive(Clone, Default)]
 struct Numbering(Vec<String>);
 
 impl Numbering {
-    /// Returns `text` with numbers for UUIDs and fixed words for times, seconds and tokens.
+    /// Replaces UUIDs in `text` with numbers, and times, seconds and tokens with fixed words.
     fn replace(&mut self, text: &str) -> String {
         let mut replaced = String::new();
         let mut rest = text;
@@ -83,7 +83,7 @@ impl Numbering {
     }
 }
 
-/// Returns the first 8 characters of the UUID with which `text` begins, and the length of its visible part.
+/// If `text` begins with a UUID, returns its first 8 characters and the length of its visible part.
 fn uuid(text: &str) -> Option<(String, usize)> {
     let short = text.get(..8).filter(|short| short.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')))?;
     let is_whole = text.get(..36).is_some_and(|whole| {
@@ -107,11 +107,11 @@ fn time(text: &str) -> Option<usize> {
 /// Returns the length of a number of tokens or seconds at the beginning of `text`.
 fn count(text: &str) -> Option<usize> {
     let length = text.find(|c: char| !c.is_ascii_digit() && c != ',').filter(|length| *length > 0)?;
-    // In JSON, quotes are escaped, and an age stands before the agent.
+    // In JSON, quotes are escaped, and the age precedes the agent.
     [" tokens", " s \"", " s \\\"", "\"agent\":"].iter().any(|unit| text[length..].starts_with(unit)).then_some(length)
 }
 
-/// The agents of a play as the document and the session name them, in the order of their first appearance.
+/// The agents of a play, as the document and the session name them, in order of first appearance.
 #[derive(Default)]
 struct Actors {
     document: Numbering,
@@ -119,21 +119,21 @@ struct Actors {
 }
 
 impl Actors {
-    /// Returns a line of the document with the UUIDs of the session.
+    /// Returns a line of the document with the session's UUIDs.
     fn line(&self, line: &str) -> String {
         let known = self.document.0.iter().zip(&self.session.0);
         known.fold(line.to_owned(), |line, (documented, real)| line.replace(documented, real))
     }
 }
 
-/// Runs steps and asserts that each prints the same as in the document.
+/// Runs the steps and asserts that each prints the same output as in the document.
 async fn run(play: &Play, actors: &mut Actors, steps: &[Step]) {
     let hangs = steps.iter().any(|step| step.line.contains("hang"));
     for Step { line, output } in steps {
         let expected = actors.document.replace(output);
         let line = actors.line(line);
         if hangs && line.starts_with("/kill") {
-            // The text so far is stored a moment after it came.
+            // The partial text is stored a moment after it arrived.
             play.wait_for_partial("Half of it.").await;
         }
         let from = play.session.last_seq();
@@ -147,7 +147,7 @@ async fn run(play: &Play, actors: &mut Actors, steps: &[Step]) {
             let mut session = actors.session.clone();
             (session.replace(&format!("{}\n", texts.join("\n"))), session)
         };
-        // With an agent that hangs, the others are not known to be idle.
+        // While an agent hangs, the test cannot know whether the others are idle.
         if !hangs {
             play.idle().await;
         }
@@ -218,7 +218,7 @@ async fn eight_children_report_and_are_gathered() {
     assert_eq!((outcome.code.as_str(), &*outcome.message), ("answered", "Eight children are at work."));
     let agents = play.ids().await;
     assert_eq!(agents.len(), 9);
-    // Each report came once, in the order of the turns' ends.
+    // Each report arrived once, in the order in which the turns ended.
     let sorted = |lines: Vec<&str>| {
         let mut lines: Vec<String> = lines.into_iter().map(str::to_owned).collect();
         lines.sort();
@@ -232,7 +232,7 @@ async fn eight_children_report_and_are_gathered() {
     let mut children = agents[1..].to_vec();
     children.sort();
     assert_eq!(senders, children);
-    // One to eight notifications counted all of them; the last answer has all.
+    // One to eight notifications covered all reports, and the last answer contains all of them.
     let said = play.said(root);
     assert!((1..=8).contains(&(said.len() - 1)), "{said:?}");
     let answers = play.answers(root);
@@ -283,8 +283,7 @@ async fn person_steps_into_a_child() {
     assert_eq!(play.answers(root).last().unwrap(), "Mail: The folder is docs.");
 }
 
-/// Returns the stored result of a play, without ids and times: for each agent its rows, its turns and its
-/// inbox, in the order of their making.
+/// Returns the stored result of a play without ids and times: the rows, turns and inbox of each agent, in order of creation.
 async fn traces(play: &Play) -> Vec<String> {
     let tree = play.session.agent_tree().await.unwrap();
     let database = play.patchbay.database("patchbay.db");
@@ -301,7 +300,7 @@ async fn traces(play: &Play) -> Vec<String> {
         let agent: AgentId = agent.parse().unwrap();
         for row in play.rows(agent).await {
             let mut row = serde_json::to_value(&row).unwrap();
-            // The prefix of an answer contains the agent's id, and so does its digest.
+            // The prefix of an answer contains the agent's id, so its digest differs.
             if let Some(data) = row.get_mut("data").and_then(serde_json::Value::as_object_mut) {
                 data.remove("prefix");
             }

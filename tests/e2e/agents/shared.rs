@@ -1,5 +1,5 @@
-//! State shared by all agents of a session (persona, snapshot, answers to questions, request permits), and
-//! state that a running turn keeps.
+//! State that all agents of a session share (persona, snapshot, answers to questions, request permits), and state that a running
+//! turn keeps.
 
 use std::sync::{Arc, atomic::Ordering};
 
@@ -18,7 +18,7 @@ use crate::asking::keeper;
 /// Calls a tool that asks, and describes the second request of the turn.
 const TWO_REQUESTS: &str = "call keeper__run {}\nthen show context";
 
-/// Installs the skill `keeper`, whose tool asks once. Returns what answers.
+/// Installs the skill `keeper`, whose tool asks one question. Returns the object that answers it.
 async fn with_keeper(play: &Play) -> Arc<AllowsForSession> {
     play.patchbay.add_command("keeper", &keeper(), "capabilities: [{name: kv, reason: keeps your notes}]\n");
     play.run("/reload_skills").await;
@@ -44,7 +44,7 @@ async fn running_turn_keeps_its_persona_and_snapshot() {
     let shown = wait_for_end(running).await.message;
     assert!(shown.contains("tools: call_tool, find_tools, fork, ") && !shown.contains("echo__run"), "{shown}");
     assert!(!shown.contains("You are a pirate."), "{shown}");
-    // They are the session's: every agent's next turn has the new ones.
+    // They belong to the session: the next turn of every agent uses the new ones.
     for agent in [root, child] {
         play.switch(agent).await;
         let shown = play.finish("show context").await.message;
@@ -69,7 +69,7 @@ async fn override_holds_from_the_next_request_of_a_running_turn() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn agent_whose_tool_runs_occupies_no_place_for_requests() {
-    // The tool does not end by itself.
+    // The tool never returns by itself.
     let calls = Limits { fuel: 1_000_000_000_000_000, time_ms: 600_000, ..Limits::default() };
     let session = SessionLimits { concurrent_requests: 1, ..SessionLimits::default() };
     let play = Play::with(quick_demo(), HostLimits { calls, session }).await;
@@ -97,7 +97,7 @@ async fn answer_for_the_session_holds_for_all_agents() {
     play.wait_for_state(child, AgentState::Asking).await;
     let listed = play.text("/agents").await;
     assert!(listed.contains(" asking ") && listed.contains(" s \"call keeper__run {}\" → Store the key "), "{listed}");
-    // No place is taken while a question is open.
+    // No permit is held while a question is open.
     play.switch(root).await;
     assert_eq!(play.run("say I answer.").await.message, "I answer.");
     approver.released.notify_one();
@@ -111,7 +111,7 @@ async fn answer_for_the_session_holds_for_all_agents() {
         assert_eq!(stored(&play.results(agent).await[0]), (true.into(), "stored".into()));
     }
     assert_eq!(approver.asked.load(Ordering::SeqCst), 1);
-    // It is this process's hold of the session that has the answer: a resumed session asks again, here of no approver.
+    // The answer is kept only while this process has the session open. A resumed session asks again; here it has no approver.
     play.session.close().await;
     play.session = play.host.resume(play.session.id()).await.unwrap();
     play.finish("call keeper__run {}").await;

@@ -1,4 +1,4 @@
-//! Stopping: which turns are stopped, which agents are then held, and what ends that.
+//! Stopping: which turns are stopped, which agents are then held, and what ends the hold.
 
 use std::time::Instant;
 
@@ -18,7 +18,7 @@ async fn stop_of_the_view_holds_that_agent_alone() {
     assert!(!play.session.stop_turn(), "no turn of the view runs");
     assert_eq!(play.agent(child).await.state, AgentState::Held);
     assert_eq!(play.agent(root).await.state, AgentState::Working);
-    // A message to another agent does not end the hold; nor does a command.
+    // Neither a message to another agent nor a command ends the hold.
     play.run(&format!("/mail-send {child} \"Hello\"")).await;
     let third = play.fork("").await;
     play.run("hello").await;
@@ -28,7 +28,7 @@ async fn stop_of_the_view_holds_that_agent_alone() {
     }
     assert_eq!(play.agent(child).await.state, AgentState::Held);
     assert_eq!(play.said(child), ["say Two.\nhang"]);
-    // A message to it does.
+    // A message to this agent does.
     assert_eq!(play.run("hello").await.code.as_str(), "answered");
     // The agent is idle for a moment before its mail wakes it.
     play.wait_until("its mail wakes it", async || play.said(child).len() == 3).await;
@@ -110,7 +110,7 @@ async fn resumed_session_runs_nothing_before_the_first_message() {
     let child = play.fork("").await;
     let running = play.hang("say So far.\nhang").await;
     let queued = play.session.submit("say Later.");
-    // It is stored a moment after it has entered the queue.
+    // A queued line is stored a moment later.
     let stored = async || play.host.store().queued_lines(play.session.id()).await.unwrap().len();
     play.wait_until("the line is stored", async || stored().await == 1).await;
     play.switch(root).await;

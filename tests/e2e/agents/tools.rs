@@ -1,4 +1,4 @@
-//! The tools with which a model works with agents: their list, their results, and how they differ from the commands.
+//! The tools with which a model manages agents: their list, their results, and how they differ from the commands.
 
 use patchbay_core::AgentId;
 use patchbay_tests::{
@@ -26,12 +26,12 @@ async fn tools_are_one_alphabetical_list() {
     assert!(root.is_sorted(), "{root:?}");
     let internal: Vec<&str> = root.iter().map(String::as_str).filter(|name| !name.contains("__")).collect();
     assert_eq!(internal, ["call_tool", "find_tools", "fork", "kill", "set_agent_model", "use_skill"]);
-    // Tools of skills are in the same list, and commands that only people have are in none.
+    // Tools of skills are in the same list. Commands that only users have are not listed.
     assert!(root.iter().any(|name| name == "echo__run"), "{root:?}");
     for command in ["capture", "cancel", "agents", "switch", "model", "agent", "quit", "retry", "drop", "history"] {
         assert!(!root.iter().any(|name| name == command), "{command}");
     }
-    // A child of a person's fork has the same list, one of the tool has it without `set_agent_model`.
+    // A child that the user forked has the same list; a child that the tool forked lacks `set_agent_model`.
     play.fork("").await;
     assert_eq!(tools(&play).await, root);
     play.finish("call fork {\"prompt\": \"show context\"}").await;
@@ -42,7 +42,7 @@ async fn tools_are_one_alphabetical_list() {
     assert_eq!(list.split(", ").collect::<Vec<_>>(), without);
 }
 
-/// Runs a message and returns the results that its tools gave to the model.
+/// Runs a message and returns the results that the model received from its tools.
 async fn results(play: &Play, message: &str) -> Vec<Value> {
     let agent = play.session.view();
     let before = play.results(agent).await.len();
@@ -115,7 +115,7 @@ async fn kill_tool_ends_other_agents_only() {
         results(&play, "call kill {\"uuid\": \"00000000\"}").await,
         [failed("agent '00000000' was not found.", "agent_not_found")]
     );
-    // A sibling with its child; the view of the person, which is inside, stays.
+    // A sibling with a child. The user's view, which is inside, does not move.
     play.switch(root).await;
     let sibling = play.fork("").await;
     let below = play.fork("").await;
@@ -142,7 +142,7 @@ async fn mail_tools_return_what_the_commands_show() {
     let child = play.fork("").await;
     play.session.stop_all();
     let empty = succeeded(json!({"messages": [], "unread": 0}));
-    // A message releases the agents of a stopped session; the child stays without mail until its own turn is over.
+    // A message releases the agents of a stopped session. The child's mail is not delivered until its own turn has ended.
     assert_eq!(results(&play, "call mail_check {}").await, std::slice::from_ref(&empty));
     assert_eq!(results(&play, &format!("call mail_filter {{\"from\": \"{root}\"}}")).await, [empty]);
     let sent = results(
@@ -160,7 +160,7 @@ async fn mail_tools_return_what_the_commands_show() {
     assert_eq!(sent[3], succeeded(json!({"deleted": 1})));
     assert_eq!(sent[4], failed("message 1 not found.", "mail_not_found"));
     play.idle().await;
-    // Read mail wakes no agent.
+    // Mail that was read does not wake an agent.
     assert_eq!(play.notifications(child), [""; 0]);
     play.switch(root).await;
     play.run(&format!("/kill {child}")).await;
@@ -206,7 +206,7 @@ async fn tools_of_agents_refuse_unknown_keys() {
     }
 }
 
-/// Calls that change nothing or something: each leaves the row of its result and an entry of the journal.
+/// Whether or not a call changes something, it leaves the row of its result and a journal entry.
 #[tokio::test(flavor = "multi_thread")]
 async fn tools_of_agents_are_in_the_journal() {
     let play = Play::new().await;

@@ -1,4 +1,4 @@
-//! `/agents` and `/switch`: the list of agents, the agent in view, UUIDs and their beginnings, and agents that are dead.
+//! `/agents` and `/switch`: the list of agents, the agent in view, UUIDs and their prefixes, and dead agents.
 
 use patchbay_core::AgentId;
 use patchbay_session::AgentState;
@@ -54,7 +54,7 @@ async fn agents_are_listed_as_a_tree() {
         )
     );
     play.finish("say Go on.").await;
-    // The last ten of the dead are listed, and the number of the others.
+    // The list contains the last ten dead agents, and the number of the others.
     play.run(&format!("/kill {first}")).await;
     for _ in 0..10 {
         play.switch(root).await;
@@ -78,7 +78,7 @@ async fn states_of_agents_are_shown() {
     let idle = play.fork("").await;
     let listed = named(&play.text("/agents").await, &[root, child, idle]);
     let words: Vec<_> = listed.lines().map(|line| line.split(", demo/").next().unwrap()).collect();
-    // The seconds differ.
+    // The numbers of seconds may differ.
     let begins = ["  <1> working ", "    <2> waiting ", "    * <3> idle"];
     assert!(words.iter().zip(begins).all(|(line, begin)| line.starts_with(begin)), "{listed}");
     let ends = [" s \"say I work. hang\"", " s \"say I wait.\"", "idle"];
@@ -119,7 +119,7 @@ async fn view_moves_by_uuid_prefix_parent_and_root() {
 async fn ambiguous_prefix_lists_the_agents() {
     let play = Play::new().await;
     let mut agents: Vec<AgentId> = vec![play.session.view()];
-    // Among 17 agents two begin with the same character.
+    // Of 17 agents, two have UUIDs with the same first character.
     while agents.len() < 17 {
         play.run("/switch root").await;
         agents.push(play.fork("").await);
@@ -136,7 +136,7 @@ async fn ambiguous_prefix_lists_the_agents() {
     listed.sort_unstable();
     expected.sort_unstable();
     assert_eq!(listed, expected);
-    // Dead agents count, too.
+    // Dead agents count as well.
     let victim = agents.iter().skip(1).find(|a| first(a) == prefix).unwrap();
     play.run(&format!("/kill {victim}")).await;
     assert_eq!(play.run(&format!("/mail-filter --from {prefix}")).await.code.as_str(), "ambiguous_uuid");
@@ -164,7 +164,7 @@ async fn line_belongs_to_the_agent_in_view_when_it_was_submitted() {
     let waiting = play.session.submit("say For the child.");
     play.wait_until("a line waits", async || play.session.queue().lines.len() == 1).await;
     play.switch(root).await;
-    // The view disturbs no agent.
+    // Moving the view does not disturb an agent.
     assert_eq!(play.agent(child).await.state, AgentState::Working);
     assert_eq!(play.run("say For the root.").await.message, "For the root.");
     play.switch(child).await;
@@ -203,7 +203,7 @@ async fn dead_agent_may_be_looked_at_but_not_talked_to() {
     ] {
         play.assert_line(line, "agent_dead", &dead).await;
     }
-    // Commands that only look still work.
+    // Commands that only show something still work.
     for (line, code) in [
         ("/agents", "agents_listed"),
         ("/mail-check", "mail_listed"),

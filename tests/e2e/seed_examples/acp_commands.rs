@@ -14,7 +14,7 @@ pub(super) const LINES: &[u16] = &[
 
 const PNG: &str = "iVBORw0KGgoAAAANSUhEUg==";
 
-/// Returns a command in the form in which a client receives it.
+/// Returns a command as a client receives it.
 fn command(name: &str, description: &str, hint: Option<&str>) -> Value {
     let mut command = json!({"name": name, "description": description});
     if let Some(hint) = hint {
@@ -87,7 +87,7 @@ pub(super) fn run(table: &mut Table) {
     table.has(&[109, 118, 130, 131], "/web agent client protocol", &said, &["Search for: agent client protocol"]);
     let said = peer.say(5, &session, json!([text("/web rust async programming")]));
     table.has(&[132], "/web rust async programming", &said, &["Search for: rust async programming"]);
-    // A command beside other content: a skill receives the content; a built-in says that it was not used.
+    // A command next to other content: a skill receives the content, while a built-in command says that it was ignored.
     let image = json!({"type": "image", "mimeType": "image/png", "data": PNG});
     let said = peer.say(6, &session, json!([image, text("/web with an image")]));
     table.has(&[125], "a skill command with an image", &said, &["Search for: with an image"]);

@@ -83,7 +83,7 @@ pub(super) fn run(table: &mut Table) {
     patchbay.skill("thief", "command: skills", "Never.");
     patchbay.write("home/config/agents/pirate/SOUL.md", "You are a pirate.");
     let mut live = patchbay.live(&[]);
-    // While no message was sent, every row that a command leaves is its own, or the instructions of a skill.
+    // Until a message is sent, the only rows are those of commands and the instructions of skills.
     let answers = table.type_all(&mut live, COMMANDS, &[]);
     let kinds = |answer: &Answer| answer.rows().iter().map(|(kind, _)| (*kind).to_owned()).collect::<Vec<_>>();
     let mut all: Vec<String> = answers.iter().flat_map(kinds).collect();
@@ -104,7 +104,7 @@ pub(super) fn run(table: &mut Table) {
     persona(&patchbay, &mut live, table);
 }
 
-/// `/skills` shows the snapshot until `/reload_skills` replaces it, which changes nothing else.
+/// `/skills` shows the snapshot until `/reload_skills` replaces it. That command changes nothing else.
 fn snapshot(patchbay: &Patchbay, live: &mut Live, table: &mut Table) {
     live.answer("/model demo-big");
     live.answer("/agent pirate");

@@ -117,7 +117,7 @@ const OFFERED: [(&str, &[(u16, &str)]); 3] = [
     ),
 ];
 
-/// Offered by the seed. The provider has shut it down: its name is accepted and no longer offered.
+/// A model that the seed offers. It has been shut down, so its name is accepted but no longer offered.
 const ENDED: &str = "o3-mini";
 
 const FORK: &[Row] = &[
@@ -173,8 +173,7 @@ pub(super) fn run(table: &mut Table) {
     fork(&patchbay, table);
 }
 
-/// Looks at the suggestions of the terminal's menu. The live names are offered, whatever the
-/// seed lists (reconciliation 20).
+/// Checks the suggestions in the terminal's menu. It offers the models that are live, whatever the seed lists (reconciliation 20).
 #[cfg(unix)]
 fn tab(patchbay: &Patchbay, table: &mut Table) {
     use patchbay_tests::terminal::{CTRL_C, Terminal};
@@ -211,7 +210,7 @@ fn fork(patchbay: &Patchbay, table: &mut Table) {
         answers.iter().filter_map(|answer| answer.data()["child_uuid"].as_str().map(str::to_owned)).collect();
     let database = patchbay.database("patchbay.db");
     let stored = |column: &str| agents(&database, &session, column);
-    // The root is the first agent. Three children were made before those with the model that ended.
+    // The root is the first agent. Three children precede those with the model that was shut down.
     let of_first = |column: &str, expected: [&str; 4]| {
         (stored(column).into_iter().take(4).collect::<Vec<_>>(), expected.map(str::to_owned).to_vec())
     };
@@ -246,8 +245,7 @@ fn fork(patchbay: &Patchbay, table: &mut Table) {
     table.equal(&[170], "an initial message for the child", prompts, expected);
 }
 
-/// Returns a column of the agents of a session in the order of their creation, or the
-/// error if the column does not exist.
+/// Returns a column of a session's agents in order of creation, or the error if the column does not exist.
 fn agents(database: &Connection, session: &str, column: &str) -> Vec<String> {
     texts(database, &format!("SELECT {column} FROM agents WHERE session = ? ORDER BY ordinal"), session)
 }

@@ -17,7 +17,7 @@ fn set(live: &mut Live, agent: &str, model: &str) -> String {
     serde_json::from_str(result).unwrap_or_else(|_| result.to_owned())
 }
 
-/// Returns the stored override of an agent, and its model in use.
+/// Returns an agent's stored override, and the model that it uses.
 fn stored(patchbay: &Patchbay, live: &mut Live, agent: &str) -> (Value, String) {
     let database = patchbay.database("patchbay.db");
     let query = "SELECT model_override FROM agents WHERE uuid = ?";
@@ -53,11 +53,11 @@ pub(super) fn run(table: &mut Table) {
         let expected = (json!({"type": "selector", "value": selector}), format!("demo/{name}/default"));
         table.equal(&[35, 51, 80, 90], "{ type: \"selector\"; value }", stored(&patchbay, &mut live, &root), expected);
     }
-    // A selector that is not one is a name (reconciliation 9).
+    // An unknown selector is a model name (reconciliation 9).
     let failed = set(&mut live, &root, "large");
     table.has(&[101, 102, 103], "large", &failed, &["Model validation failed for \"large\": Unknown model: large"]);
 
-    // The name belongs to the agent's own provider: a move to another one asks a person, and there is none here.
+    // The name belongs to another provider. Moving to it requires a question, and no user is there to answer.
     let moved = set(&mut live, &root, CHAT.model);
     assert!(moved.contains("no user can be asked here"), "{moved}");
     let forked = live.answer(&format!("/fork --model {}", CHAT.model));
@@ -78,7 +78,7 @@ pub(super) fn run(table: &mut Table) {
         (&body["messages"], &body["model"], body.get("tools")),
         (&messages, &json!("local-1"), None),
     );
-    // The tool as a model is shown it.
+    // The tool as the model sees it.
     let shown: Value = serde_json::from_str(requests[1].split_once("\r\n\r\n").unwrap().1).unwrap();
     let tool = shown["tools"].as_array().unwrap().iter().find(|tool| tool["function"]["name"] == "set_agent_model");
     let parameters = tool.map(|tool| tool["function"]["parameters"].clone()).unwrap_or_default();

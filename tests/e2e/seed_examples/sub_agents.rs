@@ -59,8 +59,8 @@ pub(super) fn run(table: &mut Table) {
     tools(table);
 }
 
-/// The tools shown to a model, and the commands that a user can type. The list contains the declared tools. The mail
-/// tools are deferred: `find_tools` returns them with their schemas.
+/// The tools that a model sees, and the commands that a user can type. The mail tools are deferred: the list of tools does not
+/// declare them, and `find_tools` returns their schemas.
 fn signatures(table: &mut Table) {
     let calls = chat_calls(&json!([["find_tools", {"query": "mail"}]]));
     let answers = Mutex::new(vec![CHAT.answer_with(&["ok"]), calls]);
@@ -95,7 +95,7 @@ fn signatures(table: &mut Table) {
     }
 }
 
-/// The commands of a person.
+/// The user's commands.
 fn commands(patchbay: &Patchbay, table: &mut Table) {
     let mut live = patchbay.live(&[]);
     let root = agents(&mut live)[0]["agent"].as_str().unwrap().to_owned();
@@ -108,7 +108,7 @@ fn commands(patchbay: &Patchbay, table: &mut Table) {
     let idle = cancelled.last().unwrap().data()["child_uuid"].as_str().unwrap_or_default().to_owned();
     let view = in_view(&mut live);
     table.equal(&[46], "an idle child in view", (&view["agent"], &view["state"]), (&json!(idle), &json!("idle")));
-    // Typed after switching.
+    // The user types the task after switching.
     table.equal(&[47], "the task is typed after switching", live.message("hello"), "You said: hello".to_owned());
     let killed = live.message("/kill");
     let expected = (format!("Killed 1 agent: {idle}"), json!(root));
@@ -142,7 +142,7 @@ fn commands(patchbay: &Patchbay, table: &mut Table) {
     table.equal(&[71, 72, 73], "not sent to the parent's model", texts(&root, "user").iter().any(is_captured), false);
 }
 
-/// The tools of a model, and the life of a child.
+/// A model's tools, and the life of a child.
 fn tools(table: &mut Table) {
     let patchbay = Patchbay::quick();
     let forked = &patchbay.answers(&[
@@ -174,7 +174,7 @@ fn tools(table: &mut Table) {
     table.has(&[85, 90], "{\"status\": \"idle\", \"success\": true/false, \"summary\": \"...\"}", reported, &[&report]);
     let of_child = &later[1].data()["agents"][1];
     let states = (&of_child["alive"], &of_child["state"]);
-    // A resumed session is held until a person's first message.
+    // A resumed session is held until the user's first message.
     table.equal(
         &[92],
         "the child sits idle",

@@ -4,7 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 use patchbay_skill::{ArgumentsError, INPUT_BYTES, INSTRUCTIONS_BYTES, with_arguments};
 
-// The first line is the input, the rest the instructions. Both are repeated, because a short text reaches no limit.
+// The first line is the input, the rest is the instructions. Both are repeated, because a short text never reaches a limit.
 fuzz_target!(|repeated: (u8, u8, &str)| {
     let (input_times, template_times, text) = repeated;
     let (input, template) = text.split_once('\n').unwrap_or(("", text));
@@ -20,7 +20,7 @@ fuzz_target!(|repeated: (u8, u8, &str)| {
         }
         Err(ArgumentsError::Input { bytes }) => assert!(bytes == input.len() && bytes > INPUT_BYTES),
         Err(error @ ArgumentsError::Instructions { bytes, placeholders }) => {
-            // Each placeholder has two characters or more, and inserts the input at most.
+            // Each placeholder has at least two characters, and inserts at most the whole input.
             assert!(bytes > INSTRUCTIONS_BYTES && placeholders <= template.len() / 2, "{error}");
             assert!(bytes <= template.len() + placeholders.max(1) * input.len() + "\n\nARGUMENTS: ".len(), "{error}");
             assert!(error.to_string().len() < 300);

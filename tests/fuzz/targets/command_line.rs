@@ -94,7 +94,7 @@ fn accepts(spec: &Spec, argument: &str) {
     }
 }
 
-/// Checks a message for a person: one short line without deceptive characters of the input.
+/// Checks a message for the user: one short line without deceptive characters of the input.
 fn shown(error: &Outcome, code: Code) {
     assert_eq!((error.status, error.code), (Status::Error, code));
     assert!(error.line().starts_with("Error: "));

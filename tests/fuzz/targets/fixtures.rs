@@ -1,4 +1,4 @@
-//! Any bytes as a fixture, of a skill and of an adapter. Fixtures may come from strangers.
+//! Any bytes as a fixture of a skill and of an adapter, because fixtures may come from strangers.
 #![no_main]
 
 use std::{fs, sync::LazyLock};
@@ -30,7 +30,7 @@ fn check(bytes: &[u8]) {
     match folder.answers("a.json") {
         Ok(cases) => {
             for case in &cases {
-                // Expected values are read as they were written, and nothing else changes.
+                // Expected values that were written are read back, and nothing else changes.
                 folder.update_answer(case, &[]).expect("it is written");
                 let again = folder.answers("a.json").expect("it is read again");
                 assert_eq!(again.len(), cases.len());
@@ -42,7 +42,7 @@ fn check(bytes: &[u8]) {
     }
 }
 
-/// Runs the update of a call that did not begin, with which the case then agrees.
+/// Updates the fixture from a call that did not begin. The case then agrees with that result.
 fn skill(folder: &FixtureFolder, case: &PreparedCase) {
     assert!(!case.is_unwritten() && case.name().starts_with("fixtures/a.json"));
     let run = CaseRun::new(case);

@@ -28,9 +28,9 @@ use crate::{ask::AnyAsk, files::Files, host::Host};
 /// The permits and limits of a guest, and its calls.
 #[derive(Arbitrary, Debug)]
 struct Life {
-    /// Whether the guest is asked for its tools; then it has no permits.
+    /// Whether the guest is being asked for its tools, in which case it has no permits.
     described: bool,
-    /// Which of [`CAPABILITIES`] its manifest asks for, and which of them are granted.
+    /// Which of [`CAPABILITIES`] its manifest requests, and which of these are granted.
     asked: u8,
     granted: u8,
     host_calls: u8,
@@ -173,7 +173,7 @@ const KINDS: &[&str] = &[
     "failed",
 ];
 
-/// Whether a result satisfies the contract and the grants.
+/// Returns why a result violates the contract or the grants, if it does.
 fn judge(
     ask: &Ask,
     answer: Result<HostReply, patchbay_sandbox::fuzzing::Error>,
@@ -191,7 +191,7 @@ fn judge(
         Ask::WorkspaceDelete(..) => Some(Capability::WorkspaceDelete),
         Ask::InferenceComplete(..) => Some(Capability::Inference),
         Ask::ToolsCall(..) => Some(Capability::Tools),
-        // Checked where it is sent; see `Host`.
+        // Checked where the request would be sent; see `Host`.
         Ask::HttpSend(_) => None,
     };
     let permitted = needed.as_ref().is_none_or(|capability| works.contains(capability));

@@ -1,4 +1,4 @@
-//! Any bytes as a component: the SKILL.md and the files embedded in it, and its outer shape. Also as an archive of files.
+//! Any bytes as a component: its embedded SKILL.md and files, and its outer structure. Also any bytes as an archive of files.
 #![no_main]
 
 use std::{collections::BTreeMap, sync::LazyLock};
@@ -98,7 +98,7 @@ fn files(bytes: &[u8], skill_md: &Result<Option<String>, Problem>) {
     assert_eq!(contents(&again), read);
 }
 
-/// Returns an archive with correct checksums, which mutations would hardly ever find.
+/// Returns an archive with correct checksums, because mutations would hardly ever produce them.
 fn repaired(bytes: &[u8]) -> Vec<u8> {
     let mut archive = bytes.to_vec();
     for block in archive.chunks_exact_mut(512) {
@@ -119,7 +119,7 @@ fn refused(problem: &Problem, codes: &[Code]) {
     assert_eq!(*message, text::clean_line(message), "a diagnostic is one clean line");
 }
 
-/// Adds a custom section behind the last one.
+/// Appends a custom section.
 fn with_section(bytes: &[u8], name: &str, data: &[u8]) -> Vec<u8> {
     let body = [&leb128(name.len())[..], name.as_bytes(), data].concat();
     [bytes, &[0], &leb128(body.len()), &body].concat()
@@ -135,7 +135,7 @@ fn leb128(mut number: usize) -> Vec<u8> {
     bytes
 }
 
-/// Returns the custom sections of this name among the outermost sections, as far as they are complete.
+/// Returns the outermost custom sections with this name, up to the first incomplete one.
 fn sections<'a>(bytes: &'a [u8], name: &str) -> Vec<&'a [u8]> {
     let mut found = Vec::new();
     let mut rest = bytes.get(8..).unwrap_or_default();

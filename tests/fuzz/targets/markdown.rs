@@ -1,4 +1,4 @@
-//! Any text as the answer of a model, cut into chunks at random. The first two bytes choose the options and the cutting.
+//! Any text as a model's answer, cut into chunks at random. The first two bytes choose the options and the cuts.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -27,7 +27,7 @@ fuzz_target!(|bytes: &[u8]| {
     assert_eq!(written(&whole), written(&cut), "chunks change nothing");
 });
 
-/// The lines of `answer`, which arrives in chunks of about `step` bytes.
+/// Returns the lines of `answer`, which arrives in chunks of about `step` bytes.
 fn render(answer: &str, step: usize, options: RenderOptions) -> Vec<StyledLine> {
     let mut renderer = MarkdownRenderer::new(options);
     let mut lines = Vec::new();

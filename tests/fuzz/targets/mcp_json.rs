@@ -1,4 +1,5 @@
-//! An `mcp.json`: each entry is a server or a problem, and no command, folder or address of a server leads anywhere else than it says.
+//! Any text as an `mcp.json`: each entry is a server or a problem, and a server's command, folder and address never lead anywhere
+//! else.
 
 #![no_main]
 
@@ -38,7 +39,7 @@ fuzz_target!(|data: &[u8]| {
     }
 });
 
-/// Whether no prefix of the path is above its beginning.
+/// Returns whether no prefix of the path leaves the folder in which the path begins.
 fn stays_inside(path: &str) -> bool {
     let depth = |depth: Option<i32>, name: &str| {
         depth.and_then(|depth| match name {

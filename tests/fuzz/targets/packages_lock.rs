@@ -1,4 +1,5 @@
-//! Any bytes as `packages.lock`: it parses or is refused with one line, and a lock that parses is written and read back unchanged.
+//! Any bytes as `packages.lock`: they parse or are refused with one line, and a lock that parses is unchanged after writing and
+//! reading.
 #![no_main]
 
 use std::collections::BTreeSet;

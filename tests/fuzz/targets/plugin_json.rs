@@ -1,4 +1,4 @@
-//! A `plugin.json`: it is parsed or refused, and what is shown of it is one clean line.
+//! Any text as a `plugin.json`: it parses or is refused, and everything shown of it is one clean line.
 
 #![no_main]
 

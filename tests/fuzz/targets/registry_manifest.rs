@@ -16,7 +16,7 @@ fuzz_target!(|bytes: &[u8]| {
             assert!(message.chars().count() <= 500 && message == text::clean_line(&message), "{message:?}");
         }
     }
-    // Any text in the place of a signature, a file's name or a version comes back as it was.
+    // Any text used as a signature, file name or version is read back unchanged.
     let Ok(written) = str::from_utf8(bytes) else { return };
     let word = || written.chars().take(1000).collect::<String>();
     let pushed = PushedComponent {

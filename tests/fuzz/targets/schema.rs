@@ -1,4 +1,4 @@
-//! Any JSON as the schema of a tool's input, and any JSON as the input. The bytes are the schema, a zero byte, the input.
+//! Any JSON as a tool's input schema, and any JSON as the input. The bytes are the schema, a zero byte, and the input.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -10,7 +10,7 @@ fuzz_target!(|bytes: &[u8]| {
     let mut parts = bytes.splitn(2, |byte| *byte == 0);
     let Some(Ok(schema)) = parts.next().map(serde_json::from_slice::<Value>) else { return };
     let input = parts.next().and_then(|input| serde_json::from_slice(input).ok()).unwrap_or(Value::Null);
-    // On a stack that is smaller than a fiber's. The fuzzer's own limits find inputs that take seconds or a gigabyte.
+    // Runs on a smaller stack than a fiber's. The fuzzer's own limits find inputs that need seconds or a gigabyte.
     let check = move || check(&schema, &input);
     let thread = std::thread::Builder::new().stack_size(512 << 10).spawn(check).expect("a thread");
     if let Err(panic) = thread.join() {
@@ -28,7 +28,7 @@ fn check(schema: &Value, input: &Value) {
                 assert!(!text.is_empty() && text.len() < 8_000, "{text}");
                 assert!(!matches!(&rejection, Rejection::Invalid { problem, .. } if problem.is_empty()));
             }
-            // A schema of data can be the schema of its own text, too.
+            // A schema of data can also be applied to its own text.
             drop(compiled.check(schema));
         }
         Err(error) => {

@@ -1,4 +1,4 @@
-//! Any bytes as the signature of a file: as they are, and as the blob between the two lines.
+//! Any bytes as the signature of a file, both unchanged and as the blob between the two marker lines.
 #![no_main]
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};

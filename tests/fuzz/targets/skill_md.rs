@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 static NAME: LazyLock<Name> = LazyLock::new(|| "calc".parse().expect("a name"));
 
 fuzz_target!(|bytes: &[u8]| {
-    // As in a folder; a file that is not UTF-8 is refused before.
+    // The same check as for a folder; a file that is not UTF-8 is refused earlier.
     let Ok(skill_md) = std::str::from_utf8(bytes) else { return };
     let read = Manifest::parse(skill_md, &NAME);
     assert_eq!(read, Manifest::parse(skill_md, &NAME), "it reads the same each time");
@@ -80,7 +80,7 @@ fn accepted(read: &ParsedSkillMd, skill_md: &str) {
     let written = written(read);
     match Manifest::parse(&written, &NAME) {
         Ok(again) => {
-            // Several names of these may have been cut to the same one, or to one that reads otherwise.
+            // Several of these names may have been cut to the same name, or to one that parses differently.
             let (allowed_tools, unused) = (manifest.allowed_tools.clone(), manifest.unused.clone());
             let again = Manifest { allowed_tools, unused, ..again.manifest };
             assert_eq!(again, *manifest, "written out, it reads the same: {written:?}");

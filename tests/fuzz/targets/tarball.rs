@@ -1,4 +1,4 @@
-//! Any bytes as the archive of a package: as they are, and compressed.
+//! Any bytes as the archive of a package, both unchanged and compressed.
 #![no_main]
 
 use std::{fs, io::Write as _, path::Path};
@@ -36,7 +36,7 @@ fn judge(archive: &[u8]) {
     }
 }
 
-/// Returns the bytes of all files. A link leads nowhere, or to a place inside.
+/// Returns the size of all files in bytes. A link must be dangling or lead to a path inside.
 fn walk(folder: &Path, root: &Path) -> u64 {
     let mut bytes = 0;
     for entry in fs::read_dir(folder).expect("a folder") {

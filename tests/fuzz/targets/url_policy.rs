@@ -10,13 +10,13 @@ use patchbay_core::text;
 use patchbay_egress::{Origin, Target};
 use patchbay_policy::{Capability, Denial, Grant, HostPattern, Identity, Permits, Root, Standing};
 
-/// Number of lines that are used; a skill requests a few.
+/// Number of lines that are used. Real skills request only a few.
 const PATTERNS: usize = 16;
 
 fuzz_target!(|input: &str| {
     let mut lines = input.split('\n');
     let url = lines.next().unwrap_or_default();
-    // The fuzzer learns the secret and writes it into a scheme or a host, which errors may show.
+    // The fuzzer learns the secret and writes it into a scheme or host, which errors may show.
     if url.to_ascii_lowercase().contains("1ab1e") {
         return;
     }
@@ -63,7 +63,7 @@ fn readable(url: &str, target: &Target, world: &World) {
         assert_eq!((origin.is_plain(), host, origin.port()), (read.plain, read.host.as_str(), port), "{url:?}");
     }
     assert_eq!(origin.to_string().parse::<Origin>().as_ref(), Ok(origin), "an origin reads back as written");
-    // Spaces at the end are not part of it.
+    // Trailing spaces are not part of the URL.
     let url = url.trim_end_matches(' ');
     for longer in [format!("{url}#x"), with_secret(url)] {
         let longer = Target::parse(&longer).expect("the origin's end was read");
@@ -166,7 +166,7 @@ impl Pattern {
 }
 
 impl World {
-    /// Returns the broader one of the narrowest requested pattern and the narrowest granted one that cover a request.
+    /// Of the requested and the granted patterns, takes the narrowest that covers the request, and returns the broader of the two.
     fn rule(&self, host: &str, port: u16, own: bool) -> Option<&Pattern> {
         let narrowest = |patterns: &'_ [Pattern]| {
             let covering = patterns.iter().enumerate().filter(|(_, pattern)| pattern.covers(host, port, own));
@@ -233,8 +233,8 @@ struct Read {
     port: Option<u16>,
 }
 
-/// Returns host and port of an unambiguous URL: plain letters, digits, dots and dashes, and nothing that the standard
-/// rewrites, except upper-case letters and numbers that mean an IPv4 address.
+/// Returns host and port of an unambiguous URL: plain letters, digits, dots and dashes, and nothing that the standard normalizes,
+/// except upper-case letters and numbers that denote an IPv4 address.
 fn host_and_port(url: &str) -> Option<Read> {
     if url.chars().any(char::is_control) {
         return None;
@@ -246,7 +246,7 @@ fn host_and_port(url: &str) -> Option<Read> {
     };
     let end = rest.find(['/', '\\', '?', '#'])?;
     let (host, port) = match rest[..end].split_once(':') {
-        // Only digits: the parser would also accept a sign.
+        // Digits only, because the parser would also accept a sign.
         Some((host, port)) if port.bytes().all(|b| b.is_ascii_digit()) => {
             (host, Some(port.parse::<u16>().ok().filter(|port| *port > 0)?))
         }

@@ -1,4 +1,4 @@
-//! Calls with any arguments; paths, globs and URLs mostly of parts that matter.
+//! Host calls with any arguments. Paths, globs and URLs mostly consist of parts that matter.
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use patchbay_sandbox::fuzzing::{Ask, http, kv, log};
@@ -28,7 +28,7 @@ pub enum Scope {
     User,
 }
 
-/// Few keys, which makes calls use the same ones.
+/// A small set of keys, which makes calls use the same ones.
 #[derive(Arbitrary, Debug)]
 pub struct Key(u8);
 

@@ -1,4 +1,4 @@
-//! A workspace with everything that could lead out of it, and files outside that must not be read or changed.
+//! A workspace with everything that could lead out of it, and files outside of it that must not be read or changed.
 
 use std::{
     cell::RefCell,
@@ -141,8 +141,8 @@ impl Files {
         assert_eq!(gone.kind(), io::ErrorKind::NotFound, "{path:?}");
     }
 
-    /// Checks that no result contains the path of the workspace, unless the guest passed it: the fuzzer observes
-    /// comparisons and can learn the path.
+    /// Checks that no result contains the path of the workspace, unless the guest passed that path: the fuzzer observes comparisons
+    /// and can therefore learn it.
     pub fn not_named_in(&self, message: &str, ask: &Ask) {
         let said = match ask {
             Ask::WorkspaceRead(path, ..)

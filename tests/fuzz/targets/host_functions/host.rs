@@ -1,5 +1,5 @@
-//! The host's side: a store in memory, HTTP that sends nothing, tools that use part of their budget, and a count of
-//! all calls that reach it.
+//! The host's side: an in-memory store, an HTTP client that sends nothing, tools that use part of their budget, and a count of all
+//! calls that arrive.
 
 use std::{
     collections::BTreeMap,
@@ -27,9 +27,9 @@ pub struct Host {
 struct Inner {
     entries: BTreeMap<(Scope, String), KvEntry>,
     heard: usize,
-    /// Calls and bytes that a nested call must get.
+    /// Number of calls and bytes that a nested call must get.
     left: (u32, usize),
-    /// Host calls and bytes of progress that the last one used.
+    /// Number of host calls and bytes of progress that the last nested call used.
     nested: (u32, usize),
 }
 
@@ -38,7 +38,7 @@ impl Host {
         Self { works, inner: Mutex::default() }
     }
 
-    /// Calls and bytes that have reached the host.
+    /// Returns the number of calls and bytes that have reached the host.
     pub fn heard(&self) -> usize {
         self.inner().heard
     }
@@ -68,7 +68,7 @@ impl Host {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a call that reaches the host; it needs `capability`.
+    /// Counts a call that reaches the host and needs `capability`.
     fn hear(&self, capability: Option<&Capability>) -> MutexGuard<'_, Inner> {
         if let Some(capability) = capability {
             assert!(self.works.contains(capability), "{capability} is used without a grant");
@@ -151,7 +151,7 @@ impl ToolCaller for Host {
         assert_eq!(budget.depth, 1);
         let part = input.len() % 4;
         let (host_calls, output_bytes) = (budget.host_calls * part as u32 / 3, budget.output_bytes * part / 3);
-        // The result of a nested call is not output of its caller; its progress is.
+        // The result of a nested call is not output of the caller, but its progress is.
         let result_bytes = output_bytes / 2;
         inner.nested = (host_calls, output_bytes - result_bytes);
         let usage = Usage { host_calls, output_bytes, result_bytes, ..Usage::default() };

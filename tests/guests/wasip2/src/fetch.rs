@@ -1,4 +1,4 @@
-//! One GET by `wasi:http`.
+//! One GET request with `wasi:http`.
 
 use std::io::Read as _;
 

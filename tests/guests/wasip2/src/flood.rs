@@ -1,4 +1,4 @@
-//! Too much of everything that WASI gives.
+//! Too much of everything that WASI offers.
 
 use patchbay_sdk::{Failure, Result};
 use wasip2::{
@@ -16,7 +16,7 @@ pub(crate) fn of(what: &str, count: u64) -> Result<String> {
         "readings of the clock" => (0..count).for_each(|_| _ = monotonic_clock::now()),
         "lines" => (0..count).for_each(|line| println!("line {line}")),
         "text without end" => (0..count).for_each(|_| print!("{}", "x".repeat(1000))),
-        // Kept, because each must count against the host's resources.
+        // All of them are kept, because each must count against the host's resources.
         "sleeps" => drop((0..count).map(|_| monotonic_clock::subscribe_duration(1)).collect::<Vec<_>>()),
         "random bytes" => drop(random::get_random_bytes(count)),
         "sockets" => {
@@ -48,8 +48,8 @@ fn request(method: &Method) -> OutgoingRequest {
     request
 }
 
-/// Opens `count` requests, writes into the body of each as long as anything is taken, before and after it is sent, and ends none.
-/// The bytes that were taken.
+/// Opens `count` requests and writes to each body as long as the host accepts bytes, both before and after sending the request. No
+/// body is ended. Returns the number of accepted bytes.
 fn bodies(count: u64) -> u64 {
     let mut kept = Vec::new();
     let mut taken = 0;
@@ -72,13 +72,13 @@ fn bodies(count: u64) -> u64 {
             fill();
             monotonic_clock::subscribe_duration(100_000).block();
         }
-        // A stream goes before its body.
+        // The stream must be dropped before its body.
         kept.push((stream, body, pending));
     }
     taken
 }
 
-/// Sends `count` requests at once and keeps the answers unread. How many came, and why the last of the others did not.
+/// Sends `count` requests concurrently without reading the responses. Returns how many responses arrived, and the last error.
 fn answers(count: u64) -> (usize, String) {
     let pending: Vec<_> = (0..count).map(|_| handle(request(&Method::Get), None)).collect();
     let (mut kept, mut refused) = (Vec::new(), String::new());

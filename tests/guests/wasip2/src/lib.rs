@@ -1,4 +1,4 @@
-//! The guest in Rust for `wasm32-wasip2`: the standard library as anyone uses it, over WASI 0.2.
+//! The Rust guest for `wasm32-wasip2`, which uses the standard library over WASI 0.2 as any program does.
 
 mod fetch;
 mod flood;
@@ -15,9 +15,9 @@ use serde_json::{Value, json};
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Pair {
-    /// Where.
+    /// The key in the user's store.
     key: String,
-    /// What.
+    /// The value to be stored.
     value: String,
 }
 
@@ -30,7 +30,7 @@ pub struct Nothing {}
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Address {
-    /// What is asked for, by GET.
+    /// The URL that is requested with GET.
     url: String,
 }
 
@@ -38,7 +38,7 @@ pub struct Address {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Pause {
-    /// Milliseconds.
+    /// How long to sleep, in milliseconds.
     ms: u64,
 }
 
@@ -46,14 +46,14 @@ pub struct Pause {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Flood {
-    /// Of what.
+    /// The resource of which there is too much.
     of: String,
-    /// How many of it.
+    /// How many of that resource are used.
     count: u64,
 }
 
 skill! {
-    /// Puts a value into the store of the user, and reads it back.
+    /// Stores a value in the user's store and reads it back.
     pub fn store(input: Pair) -> Result<String> {
         kv::put(kv::Scope::User, &input.key, input.value.as_bytes(), None)?;
         let entry = kv::get(kv::Scope::User, &input.key)?;
@@ -61,24 +61,24 @@ skill! {
         Ok(String::from_utf8(entry.value)?)
     }
 
-    /// Tells what is seen of the world. Each is a value, or an object with the text of an `error`.
+    /// Reports what the guest can see. Each entry is a value, or an object with the text of an `error`.
     pub fn surroundings(_input: Nothing) -> Result<Value> {
         Ok(surroundings::look())
     }
 
-    /// Asks for a URL by `wasi:http`; the status stands on the first line, the body follows.
+    /// Requests a URL with `wasi:http`. The status is on the first line, followed by the body.
     pub fn fetch(input: Address) -> Result<String> {
         fetch::get(&input.url)
     }
 
-    /// Sleeps, and tells how long that was.
+    /// Sleeps, and reports how long that took.
     pub fn sleep(input: Pause) -> Result<Value> {
         let start = Instant::now();
         std::thread::sleep(Duration::from_millis(input.ms));
         Ok(json!({ "elapsed_ms": start.elapsed().as_millis() }))
     }
 
-    /// Wants too much of something.
+    /// Uses too much of a resource.
     pub fn flood(input: Flood) -> Result<String> {
         flood::of(&input.of, input.count)
     }

@@ -1,4 +1,4 @@
-//! The standard library's view of the world.
+//! The environment as the standard library sees it.
 
 use std::{
     env, fmt, fs,
