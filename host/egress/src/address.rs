@@ -1,5 +1,5 @@
-//! Decides which addresses a request may connect to. `target` checks literal addresses, `resolve` the addresses of
-//! names.
+//! Decides which addresses a request may connect to. Called by `target` for literal addresses and by `resolve` for the
+//! addresses of names.
 
 use std::{
     fmt,
@@ -36,7 +36,7 @@ impl AddressScope {
         }
     }
 
-    /// Checks that a request may connect to `address`, which `host` is or resolves to.
+    /// Checks that a request may connect to `address`. `host` is the same address, or a name that resolves to it.
     ///
     /// # Errors
     /// [`EgressError::Address`], with advice about how to allow it.
@@ -67,7 +67,7 @@ pub(crate) enum Class {
     Public,
     Loopback,
     Private,
-    /// Never a valid destination; why, in words.
+    /// Never a valid destination. The string describes the address in error messages.
     Never(&'static str),
 }
 
@@ -100,14 +100,14 @@ impl Class {
     /// Only 2000::/3 is assigned as global unicast. Everything else is refused; a list of
     /// forbidden ranges could have gaps.
     fn of_v6(address: Ipv6Addr) -> Self {
-        // Sockets write an IPv4 address as ::ffff:0:0/96; it is the same address.
+        // Sockets represent IPv4 addresses in ::ffff:0:0/96, so the embedded address decides.
         if let Some(v4) = address.to_ipv4_mapped() {
             return Self::of_v4(v4);
         }
         match address.segments() {
             [0, 0, 0, 0, 0, 0, 0, 1] => Self::Loopback,
             [0, 0, 0, 0, 0, 0, 0, 0] => Self::Never("an unspecified address"),
-            // A translator elsewhere decides where these lead.
+            // A translator elsewhere (NAT64, 6to4) decides where packets to these addresses go.
             [0, 0, 0, 0, 0, 0, ..] | [0x64, 0xff9b, ..] | [0x2002, ..] => Self::Never("a translated address"),
             // Amazon's metadata address lies within the private range.
             [0xfd00, 0x0ec2, ..] => Self::Never("a metadata address of a cloud"),
@@ -115,7 +115,7 @@ impl Class {
             [0xfe80..=0xfebf, ..] => Self::Never("a link-local address"),
             [0xfec0..=0xfeff, ..] => Self::Never("a site-local address"),
             [0xff00..=0xffff, ..] => Self::Never("a multicast address"),
-            // 2001::/23, with Teredo, ORCHID and benchmarks in it.
+            // 2001::/23, which includes Teredo, ORCHID and benchmarking addresses.
             [0x2001, 0..=0x1ff, ..] => Self::Never("an address reserved for protocols"),
             [0x2001, 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => Self::Never("an address for documentation"),
             [0x2000..=0x3fff, ..] => Self::Public,
@@ -204,7 +204,7 @@ mod tests {
                 let reaches = [AddressScope::Public, AddressScope::Loopback, AddressScope::Private];
                 let within = reaches.iter().filter(|reach| reach.covers(address)).count();
                 prop_assert_eq!(within, usize::from(!matches!(Class::of(address), Class::Never(_))));
-                // Each of the wide scopes is exactly the union of these.
+                // The two wide scopes are exactly the unions of the narrow ones.
                 let near = AddressScope::Loopback.covers(address) || AddressScope::Private.covers(address);
                 prop_assert_eq!(AddressScope::Near.covers(address), near);
                 prop_assert_eq!(AddressScope::NearOrPublic.covers(address), near || AddressScope::Public.covers(address));

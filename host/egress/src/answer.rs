@@ -1,4 +1,4 @@
-//! The answer to a request: its head, and its body in decompressed and scrubbed pieces. `egress` makes it.
+//! A response while it arrives: its head, then its body in decompressed and scrubbed pieces. Created by `egress`.
 
 use std::{io, pin::Pin, sync::Arc};
 
@@ -11,11 +11,11 @@ use tokio_util::io::StreamReader;
 
 use crate::{EgressError, LimitKey, Request, Scrubber, exchange::Exchange, headers, permits::SendPermit};
 
-/// The head of an answer, and its body in pieces.
+/// The head of a response, and its body in pieces.
 pub struct Answer {
-    /// The status. A redirect is an answer like any other: nothing is followed.
+    /// The status. Redirects are not followed but returned like any other response.
     pub status: u16,
-    /// The headers, names in lower case, without those about the transfer. Invalid UTF-8 is replaced.
+    /// The headers, with names in lower case. Transfer headers are left out, and invalid UTF-8 is replaced.
     pub headers: Vec<(String, String)>,
     body: Body,
 }
@@ -23,9 +23,9 @@ pub struct Answer {
 /// A whole response, with its body in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response {
-    /// The status. A redirect is an answer like any other: nothing is followed.
+    /// The status. Redirects are not followed but returned like any other response.
     pub status: u16,
-    /// The headers, names in lower case, without those about the transfer. Invalid UTF-8 is replaced.
+    /// The headers, with names in lower case. Transfer headers are left out, and invalid UTF-8 is replaced.
     pub headers: Vec<(String, String)>,
     /// The body, decompressed and scrubbed.
     pub body: Vec<u8>,
@@ -38,7 +38,7 @@ impl std::fmt::Debug for Answer {
 }
 
 impl Answer {
-    /// Checks the head.
+    /// Checks the response's head and prepares the body for reading.
     pub(crate) fn new(
         response: reqwest::Response,
         request: &Request,
@@ -63,13 +63,13 @@ impl Answer {
         Ok(Self { status: status.as_u16(), headers, body })
     }
 
-    /// Returns the next part of the response body, decompressed and scrubbed, when it arrives, or `None` at the end. If secrets
-    /// are bound to the server, the bytes since the last line end are withheld, because a reader could infer a secret
-    /// from missing bytes ([`Scrub::blind_stream`](crate::Scrub::blind_stream)). A piece is empty if all of it is
-    /// withheld. A cancelled call loses no data: the next one continues.
+    /// Returns the next piece of the response body, decompressed and scrubbed, when it arrives, or `None` at the end. If secrets
+    /// are bound to the server, the bytes since the last line end are withheld, because a reader could infer a secret from missing
+    /// bytes ([`Scrub::blind_stream`](crate::Scrub::blind_stream)). A piece is empty if all of it is withheld. Cancelling a call
+    /// loses no data, because the next call continues.
     ///
     /// # Errors
-    /// A limit of time or size, or a body that is damaged or truncated. Every later call returns the same error.
+    /// A time or size limit was exceeded, or the body is damaged or truncated. Every later call returns the same error.
     pub async fn chunk(&mut self) -> Result<Option<Vec<u8>>, EgressError> {
         self.body.chunk().await
     }
@@ -79,7 +79,7 @@ impl Answer {
         self.body.chunk().now_or_never()
     }
 
-    /// Returns the whole answer.
+    /// Reads the body to its end and returns the whole response.
     ///
     /// # Errors
     /// The same as [`Answer::chunk`].
@@ -92,13 +92,13 @@ impl Answer {
     }
 }
 
-/// The bytes as they arrive.
+/// The body as it arrives, not decompressed yet.
 type Wire = Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send>>;
 type Gunzip = GzipDecoder<StreamReader<Wire, Bytes>>;
 
 enum BodySource {
     Plain(Wire),
-    /// Gzip before its first byte. A body without any byte is accepted as empty.
+    /// A gzip body before its first byte. A body without any bytes is accepted as empty.
     Packed(Wire),
     Gzip(Box<Gunzip>, BytesMut),
 }
@@ -111,7 +111,7 @@ struct Body {
     /// How the body ended; `None` until then.
     end: Option<Result<(), EgressError>>,
     exchange: Arc<Exchange>,
-    /// The permit of the request, until the body has ended.
+    /// The request's permit, released when the body ends.
     permit: Option<SendPermit>,
 }
 
@@ -169,7 +169,7 @@ impl Body {
         Ok(piece)
     }
 
-    /// Converts an error of the decoder. Errors of [`wire`] pass through it unchanged.
+    /// Converts an error of the decoder. Errors of [`wire`], which the decoder passes on, are returned unchanged.
     fn fault(&self, error: &io::Error) -> EgressError {
         if let Some(own) = error.get_ref().and_then(|error| error.downcast_ref::<EgressError>()) {
             return own.clone();
@@ -182,7 +182,7 @@ impl Body {
     }
 }
 
-/// Returns the body as it arrives, within the limits of time and size.
+/// Returns the body as it arrives, and enforces the time and size limits.
 fn wire(response: reqwest::Response, exchange: Arc<Exchange>) -> Wire {
     let pieces = stream::unfold(Some((response, 0)), move |state| {
         let exchange = exchange.clone();
@@ -210,7 +210,7 @@ fn wire(response: reqwest::Response, exchange: Arc<Exchange>) -> Wire {
 fn gunzip(first: io::Result<Bytes>, rest: Wire) -> Gunzip {
     let wire: Wire = Box::pin(stream::iter([first]).chain(rest));
     let mut gunzip = GzipDecoder::new(StreamReader::new(wire));
-    // A gzip body may have several members, as a file may.
+    // Like a gzip file, a gzip body may have several members.
     gunzip.multiple_members(true);
     gunzip
 }
@@ -220,7 +220,7 @@ fn over_wire(exchange: &Exchange) -> EgressError {
     EgressError::TooLarge { what: "compressed response body", key: LimitKey::WireBytes, limit }
 }
 
-/// Whether the body is compressed in the one way that was offered; another is an error.
+/// Whether the body is gzip, the only encoding that was offered. Any other encoding is an error.
 fn is_gzip(response: &reqwest::Response, exchange: &Exchange) -> Result<bool, EgressError> {
     let mut codings = response.headers().get_all(CONTENT_ENCODING).iter().map(|value| value.as_bytes());
     let (first, second) = (codings.next().unwrap_or(b"identity"), codings.next());
@@ -228,7 +228,7 @@ fn is_gzip(response: &reqwest::Response, exchange: &Exchange) -> Result<bool, Eg
         b"" | b"identity" if second.is_none() => Ok(false),
         b"gzip" | b"x-gzip" if second.is_none() => Ok(true),
         coding => {
-            // Scrubbed before it is cut; otherwise a part of a secret could stay.
+            // Scrub before truncating. Otherwise part of a secret could remain.
             let coding = patchbay_core::text::excerpt(&exchange.scrub.text(&String::from_utf8_lossy(coding)), 40);
             let cause = format!("it is encoded as '{coding}', but only gzip was offered");
             Err(EgressError::Encoding { origin: exchange.origin.clone(), cause })

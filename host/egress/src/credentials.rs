@@ -39,12 +39,12 @@ pub struct CredentialConfig {
     /// The only header that may contain the secret, such as `"private-token"`. If neither `header` nor `query` is
     /// set, the skill chooses the header.
     pub header: Option<String>,
-    /// The only parameter of the query that may contain the secret, such as `"key"`. Servers log and store URLs, so
-    /// that no secret is sent in a query unless this is set.
+    /// The only parameter of the query that may contain the secret, such as `"key"`. Servers log and store URLs, so no
+    /// secret is sent in a query unless this is set.
     pub query: Option<String>,
 }
 
-/// Why a credential cannot be sent at the place that a skill chose.
+/// Why a credential cannot be sent in the place that a skill chose.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlacementError {
     /// The operator did not allow the query.
@@ -116,8 +116,8 @@ impl CredentialConfig {
         Err(PlacementError::Elsewhere { name: name.clone(), asked, allowed })
     }
 
-    /// Returns how the secret of the credential `name` is found: by `key_command`; else in
-    /// [`Self::variables`], else in `credentials.json`.
+    /// Returns where the secret of the credential `name` is looked up: in the output of `key_command` if it is set,
+    /// otherwise in [`Self::variables`] and then in `credentials.json`.
     pub fn secret(&self, name: &Name) -> SecretRef {
         let lookup = match &self.key_command {
             Some(line) => SecretLookup::Command(line.within(self.key_command_ms)),
@@ -126,8 +126,8 @@ impl CredentialConfig {
         SecretRef { name: name.clone(), lookup }
     }
 
-    /// Returns the environment variables that may have the secret of the credential `name`, without a `key_command`:
-    /// the configured `env`, or the name in capitals, with `_` for `-`, and `_TOKEN`.
+    /// Returns the environment variables in which the secret of the credential `name` is looked up if there is no
+    /// `key_command`: the configured `env`, or the name in capitals, with `_` for `-`, and `_TOKEN`.
     pub fn variables(&self, name: &Name) -> Variables {
         let made = || format!("{}_TOKEN", name.as_str().to_ascii_uppercase().replace('-', "_"));
         self.env.clone().unwrap_or_else(|| Variables::new([made()]))
@@ -151,7 +151,7 @@ pub enum CredentialError {
     NoSecret {
         /// The name of the credential.
         name: Name,
-        /// The environment variables that may have it.
+        /// The environment variables that were checked.
         variables: Variables,
     },
     /// Its key command produced no key.
@@ -183,7 +183,7 @@ pub enum CredentialError {
         /// Why the secret or file cannot be used.
         source: Malformed,
     },
-    /// The credential's entry of `credentials.json` cannot be used.
+    /// The credential's entry in `credentials.json` cannot be used.
     #[error("{}: the entry '{name}' has no key; write \"{name}\": {{\"api_key\": \"…\"}}", file.display())]
     Entry {
         /// The path of `credentials.json`.
@@ -194,7 +194,7 @@ pub enum CredentialError {
 }
 
 impl CredentialError {
-    /// Returns the word of the plugins' contract: `not-found` or `unavailable`.
+    /// Returns the kind of the error in the plugin contract: `not-found` or `unavailable`.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::NotConfigured { .. } => "not-found",
@@ -238,13 +238,14 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// Returns the credentials of `table`, with secrets in the environment or in `credentials.json` of the folder
+    /// Returns the credentials of `table`, with secrets in the environment or in the `credentials.json` of the folder
     /// `config`. Reads nothing yet.
     pub fn open(config: &Path, table: BTreeMap<Name, CredentialConfig>) -> Self {
         Self::new(table, Arc::new(Secrets::open(config)))
     }
 
-    /// Like [`Credentials::open`], with `secrets` that other components share. Binds each secret to its origin.
+    /// Like [`Credentials::open`], but looks secrets up in `secrets`, which can be shared. Binds each secret to its
+    /// origin.
     pub fn new(table: BTreeMap<Name, CredentialConfig>, secrets: Arc<Secrets>) -> Self {
         let bindings = table.iter();
         secrets.bind(
@@ -266,7 +267,7 @@ impl Credentials {
         self.table.get(name).ok_or_else(|| CredentialError::NotConfigured { name: name.clone() })
     }
 
-    /// Returns the credential `name`. Runs its key command, if it has one and no key of it is kept.
+    /// Returns the credential `name`. Runs its key command, if it has one and no key from it is cached.
     ///
     /// # Errors
     /// [`CredentialError`], with the next step. The next call searches for the secret again.
@@ -276,8 +277,8 @@ impl Credentials {
         Ok(Credential { origin: config.origin.clone(), secret })
     }
 
-    /// Returns another secret of the credential `name` after a server rejected `secret`; `None` without a key
-    /// command, which is run once more.
+    /// Runs the key command of the credential `name` again after a server rejected `secret`, and returns the new
+    /// secret; `None` if the credential has no key command.
     ///
     /// # Errors
     /// Every failure is reported as [`CredentialError`].
@@ -374,7 +375,7 @@ fn query<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D
     }
 }
 
-/// A credential has at least one variable.
+/// Parses `env`. An empty string is an error, because a credential needs at least one variable.
 fn variables<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Variables>, D::Error> {
     let variables = Variables::deserialize(deserializer)?;
     match variables.is_empty() {

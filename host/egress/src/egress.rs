@@ -1,4 +1,4 @@
-//! Sends requests. Skills' HTTP and providers' exchanges call it; everything else in the crate serves it.
+//! Sends requests. Called for the HTTP requests of skills and for the exchanges of providers.
 
 use std::sync::Arc;
 
@@ -32,7 +32,8 @@ impl std::fmt::Debug for Egress {
 }
 
 impl Egress {
-    /// Returns an egress with the system's resolver and certificates. Uses neither network nor files before the first request.
+    /// Returns a sender that uses the system's resolver and certificates. It opens neither connections nor files before the first
+    /// request.
     pub fn new(limits: EgressLimits) -> Self {
         Self::with(limits, Arc::new(SystemResolver), Trust::System)
     }
@@ -42,18 +43,18 @@ impl Egress {
         Self(Arc::new(EgressParts { limits, resolver, tls: Tls::new(trust), pools: Pools::default(), permits }))
     }
 
-    /// Sends `request` and returns the whole answer, whatever its status.
+    /// Sends `request` and returns the whole response, whatever its status.
     ///
     /// # Errors
-    /// [`EgressError`]; its [`kind`](EgressError::kind) is the word for plugins.
+    /// [`EgressError`]; its [`kind`](EgressError::kind) is the one that plugins see.
     pub async fn send(&self, request: Request) -> Result<Response, EgressError> {
         self.open(request).await?.whole().await
     }
 
-    /// Sends `request` and returns the answer once its head has arrived. Its body follows in pieces.
+    /// Sends `request` and returns the response once its head has arrived. The body follows in pieces.
     ///
     /// # Errors
-    /// [`EgressError`]; its [`kind`](EgressError::kind) is the word for plugins.
+    /// [`EgressError`]; its [`kind`](EgressError::kind) is the one that plugins see.
     pub async fn open(&self, request: Request) -> Result<Answer, EgressError> {
         let answer = self.exchange(&request).await;
         // Path and query are not logged: both can be secret.

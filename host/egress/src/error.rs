@@ -1,5 +1,5 @@
-//! Why a request got no response. A tool passes the error on to its plugin, and the exchange with a provider to its
-//! adapter.
+//! Why a request got no response. Tools pass the error on to their plugin, and exchanges with a provider pass it on to
+//! the adapter.
 
 use std::net::IpAddr;
 
@@ -7,7 +7,7 @@ use patchbay_policy::HostPattern;
 
 use crate::{LimitKey, Origin, RequestError, UrlError};
 
-/// Why a request got no answer. No text holds a secret, a path or a query.
+/// Why a request got no response. No message contains a secret, a path or a query.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EgressError {
     /// The URL is invalid, or of a kind that is never requested.
@@ -21,7 +21,7 @@ pub enum EgressError {
     NotCovered {
         /// The hosts that the permit covers.
         rule: HostPattern,
-        /// Where the request was to go.
+        /// The origin that the request was for.
         origin: Origin,
     },
     /// Plain HTTP to another machine.
@@ -30,7 +30,7 @@ pub enum EgressError {
          grant that names its host exactly, such as 'http:localhost:8080'. Use https"
     )]
     PlainHttp {
-        /// Where the request was to go.
+        /// The origin that the request was for.
         origin: Origin,
     },
     /// The host is, or resolves to, an address that the permit does not cover.
@@ -50,10 +50,10 @@ pub enum EgressError {
     Origin {
         /// The origin that the secret is bound to.
         bound: Origin,
-        /// Where the request was to go.
+        /// The origin that the request was for.
         origin: Origin,
     },
-    /// A part of the request or of the answer is over a limit.
+    /// A part of the request or the response exceeds a limit.
     #[error("the {what} is over {limit}, the limit 'egress.{key}'")]
     TooLarge {
         /// The part of the exchange that is too large.
@@ -63,15 +63,15 @@ pub enum EgressError {
         /// The configured value of the limit.
         limit: u64,
     },
-    /// The head of the answer is too large and was not read to its end.
+    /// The response head is too large and was not read to its end.
     #[error(
         "the response has more than {headers} headers, the limit 'egress.response_headers', or over {bytes} bytes \
          of them, the limit 'egress.response_header_bytes'"
     )]
     HeadTooLarge {
-        /// The limit of their number.
+        /// The maximum number of headers.
         headers: u64,
-        /// The limit of their bytes.
+        /// The size limit of all headers together, in bytes.
         bytes: u64,
     },
     /// A time limit of the exchange ran out.
@@ -81,7 +81,7 @@ pub enum EgressError {
         what: &'static str,
         /// The key of the limit in `config.toml`.
         key: LimitKey,
-        /// Its value, in milliseconds.
+        /// The value of the limit, in milliseconds.
         ms: u64,
     },
     /// The request's own timeout, shorter than the limit, ran out.
@@ -101,26 +101,26 @@ pub enum EgressError {
     /// The server could not be reached.
     #[error("cannot connect to {origin}: {cause}")]
     Connect {
-        /// Where the request was to go.
+        /// The origin that the request was for.
         origin: Origin,
         /// The error reported by the operating system.
         cause: String,
     },
-    /// The server's certificate is invalid, or it has no safe version of TLS.
+    /// The server's certificate is invalid, or the server supports no safe version of TLS.
     #[error("cannot establish a secure connection to {origin}: {cause}")]
     Tls {
-        /// Where the request was to go.
+        /// The origin that the request was for.
         origin: Origin,
         /// A description of the problem.
         cause: String,
     },
-    /// The connection ended before the answer was whole.
+    /// The connection ended before the response was complete.
     #[error("the response from {origin} was cut short")]
     Truncated {
         /// The origin that the connection was made to.
         origin: Origin,
     },
-    /// The answer is not valid HTTP.
+    /// The response is not valid HTTP.
     #[error("cannot read the response from {origin}: {cause}")]
     Protocol {
         /// The origin of the server that sent the response.
@@ -145,7 +145,8 @@ pub enum EgressError {
 }
 
 impl EgressError {
-    /// Returns the word of the plugins' contract: `denied`, `invalid`, `too-large`, `timeout`, `unavailable` or `failed`.
+    /// Returns the kind of the error in the plugin contract: `denied`, `invalid`, `too-large`, `timeout`, `unavailable` or
+    /// `failed`.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Url(_) | Self::Request(_) => "invalid",

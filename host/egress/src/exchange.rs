@@ -1,4 +1,4 @@
-//! The deadlines and the error texts of one request. `egress` and `answer` share it.
+//! The deadlines and error messages of one request, shared by `egress` and `answer`.
 
 use std::{error::Error, future::Future, io, iter, time::Duration};
 
@@ -7,7 +7,8 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::{EgressError, EgressLimits, LimitKey, Origin, Scrub};
 
-/// One request and its answer: the server, the limits, the secrets to remove, and the deadline.
+/// One HTTP request and its response (an exchange with a provider may send several): the server, the limits, the
+/// secrets to remove, and the deadline.
 pub(crate) struct Exchange {
     pub(crate) origin: Origin,
     pub(crate) limits: EgressLimits,
@@ -19,7 +20,7 @@ pub(crate) struct Exchange {
 }
 
 impl Exchange {
-    /// Returns an exchange whose time starts now. `timeout` shortens the limit.
+    /// Returns an exchange whose time starts now. `timeout` applies if it is shorter than the configured limit.
     pub(crate) fn new(origin: Origin, limits: EgressLimits, scrub: Scrub, timeout: Option<Duration>) -> Self {
         let most = Duration::from_millis(limits.time_ms);
         let (time, over) = match timeout {
@@ -31,13 +32,14 @@ impl Exchange {
         Self { origin, limits, scrub, until: Instant::now() + time, over }
     }
 
-    /// Returns the result of `work`.
+    /// Waits for the result of `work`.
     ///
     /// # Errors
-    /// [`EgressError::Timeout`] or [`EgressError::Deadline`], if the idle limit or the time of the exchange ends first.
+    /// [`EgressError::Timeout`] or [`EgressError::Deadline`], if the idle limit or the deadline of the exchange is
+    /// reached first.
     pub(crate) async fn within<T>(&self, what: &'static str, work: impl Future<Output = T>) -> Result<T, EgressError> {
         let now = Instant::now();
-        // `timeout_at` polls the work first: a server that is always ready would never time out.
+        // `timeout_at` polls the work before the timer, so a server that always has data ready would never time out.
         if now >= self.until {
             return Err(self.over.clone());
         }
@@ -51,8 +53,8 @@ impl Exchange {
         })
     }
 
-    /// Converts an error of the HTTP library by its type. Its text may contain words of the server: it is scrubbed,
-    /// then cleaned and cut, and only shown.
+    /// Converts an error of the HTTP library according to its type. The message may quote the server: it is scrubbed,
+    /// cleaned and truncated, and only used for display.
     pub(crate) fn fault(&self, error: &reqwest::Error) -> EgressError {
         let origin = self.origin.clone();
         let cause = || text::excerpt(&self.scrub.text(&chain(error).last().unwrap_or(error).to_string()), 200);
@@ -100,7 +102,7 @@ fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn 
     iter::successors(Some(error), |error| behind(*error))
 }
 
-/// Returns the source of an error. `source()` of an I/O error skips the error that it wraps.
+/// Returns the source of an error. For an I/O error, this is the wrapped error, which `source()` would skip.
 fn behind<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
     match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
         Some(wrapped) => Some(wrapped),

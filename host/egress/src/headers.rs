@@ -20,11 +20,11 @@ const HOSTS: &[&str] = &[
     "upgrade",
 ];
 
-/// Headers of an answer that concern the transfer. Plugins do not see them.
+/// Response headers that concern the transfer. Plugins do not see them.
 const TRANSFERS: &[&str] = &["connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"];
 
-/// Headers that describe the body as it was sent. They would be wrong for plugins, which
-/// get it decompressed and scrubbed.
+/// Headers that describe the body as it was sent. They would be wrong for plugins, which receive the body decompressed
+/// and scrubbed.
 const BODIES: &[&str] = &["content-encoding", "content-length"];
 
 /// Whether only the host may set the header `name`. Ignores case.
@@ -66,8 +66,8 @@ pub(crate) fn of_request(written: &[(String, String)], limits: &EgressLimits) ->
     Ok(headers)
 }
 
-/// Returns the response headers that a plugin may see, scrubbed. `bodiless`: the response has no body, and
-/// headers about a body are kept.
+/// Returns the response headers that a plugin may see, scrubbed. If the response is `bodiless`, the headers about a
+/// body are kept.
 pub(crate) fn of_answer(
     headers: &HeaderMap,
     bodiless: bool,

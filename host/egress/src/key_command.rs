@@ -1,4 +1,4 @@
-//! Commands of the operator in `config.toml`, such as a `key_command`, which prints a secret. `secrets` runs key commands.
+//! Commands that the operator configures in `config.toml`, such as a `key_command`, which prints a secret and is run by `secrets`.
 
 use std::{fmt, time::Duration};
 
@@ -7,7 +7,7 @@ use patchbay_policy::quoted;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, de::Error};
 
-/// A program and its arguments. It is run without a shell. Shown as it would be written for a shell.
+/// A program and its arguments, run without a shell. Displayed with the quotes that a shell would need.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct KeyCommand {
     /// The program, then its arguments. Never empty.
@@ -16,21 +16,21 @@ pub struct KeyCommand {
     pub(crate) limit_ms: u64,
 }
 
-/// A command as it is written in `config.toml`: a list of a program and its arguments. Checked.
+/// A checked command from `config.toml`: a list of a program and its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandLine(Vec<String>);
 
 /// The default of `key_command_ms`.
 const LIMIT_MS: u64 = 10_000;
-/// The largest `key_command_ms`: enough to log in at a page in the browser.
+/// The largest `key_command_ms`: enough time to log in with a browser.
 pub const KEY_COMMAND_MS: u64 = 600_000;
 const WORDS: usize = 64;
 const WORD_BYTES: usize = 4096;
-/// Characters of the command that are shown.
+/// How many characters of a command are shown.
 const SHOWN: usize = 400;
 
 impl CommandLine {
-    /// Returns a command; `None` if the list is not one.
+    /// Returns the command `words`, or `None` if it is invalid.
     pub fn of(words: Vec<String>) -> Option<Self> {
         problem(&words).is_none().then_some(Self(words))
     }
@@ -70,7 +70,8 @@ impl<'de> Deserialize<'de> for CommandLine {
     }
 }
 
-/// Describes the problem with a command. The message does not show the command, because it may contain a secret.
+/// Describes the problem with a command, if there is one. The message does not show the command, because it may contain
+/// a secret.
 fn problem(words: &[String]) -> Option<&'static str> {
     let program = words.first().map_or("", String::as_str);
     if program.is_empty() {

@@ -1,9 +1,9 @@
-//! Sends every outgoing HTTP request of the process. Because no other crate speaks HTTP,
-//! every request passes these checks.
+//! Sends every outgoing HTTP request of the process. Because no other crate sends any, every request passes these
+//! checks.
 //!
-//! A URL becomes an answer in three steps, and the types allow no other way:
+//! A request is made in three steps, and the types enforce their order:
 //!
-//! 1. [`Target::parse`] parses a URL. It looks up no name.
+//! 1. [`Target::parse`] parses a URL. It does not look up names.
 //! 2. [`Target::allow`] checks it against a permit, the pattern that `patchbay_policy` found for its [`Origin`]. It returns a
 //!    [`CheckedTarget`] with an [`AddressScope`]: the addresses that its request may connect to.
 //! 3. [`Egress::send`] sends a [`Request`] to it and returns the whole [`Response`]; [`Egress::open`] returns an [`Answer`], whose
@@ -11,21 +11,20 @@
 //!
 //! What the crate ensures:
 //!
-//! - *Addresses.* A [`Resolver`] looks a name up once for each connection. Every address is checked, a refused address refuses the
-//!   name, and only checked addresses are connected to. No proxy, no redirect, no other name.
+//! - *Addresses.* A [`Resolver`] looks a name up once for each connection. Every address is checked, a single refused address
+//!   refuses the whole name, and connections are only made to checked addresses. Proxies and redirects are not used.
 //! - *Requests* are built from their parts. Only the host sets the headers that delimit a request, name its host or control the
 //!   connection ([`is_reserved_header`]).
 //! - *Limits* of time and size ([`EgressLimits`]), each with its own error.
-//! - *Secrets.* A [`Secret`] is added last, only for the origin that it is bound to. A [`Scrub`] removes every secret that is
-//!   bound to an origin from all answers of that origin, and from every error, whether or not the request carried it.
-//!   [`Credentials`] holds the operator's table; [`Secrets`] reads the environment, `credentials.json` and
-//!   key commands, and knows all bindings.
-//! - *Slots.* The number of concurrent requests is limited, for the process and for each owner.
+//! - *Secrets.* A [`Secret`] is added last, only for the origin that it is bound to. A [`Scrub`] removes every secret that is bound
+//!   to the request's host from the response and from errors, whether or not the request carried it. [`Credentials`] holds the
+//!   operator's table; [`Secrets`] reads the environment, `credentials.json` and key commands, and knows all bindings.
+//! - *Concurrency.* The number of concurrent requests is limited, for the process and for each owner.
 //! - *Connections* are reused only for requests of the same owner that the same rule allowed.
 //!
 //! Key commands are programs of the operator; [`find_program`] and [`ProcessGroup`] start other such programs in the same way.
 //!
-//! An [`EgressError`] has a [`kind`](EgressError::kind), the word of the plugins' contract.
+//! An [`EgressError`] has a [`kind`](EgressError::kind), which is part of the plugin contract.
 //!
 //! ```
 //! use patchbay_egress::{Egress, EgressError, EgressLimits, Request, Target};

@@ -5,7 +5,8 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Upper ends of the ranges. No person waits for an hour; the header buffer of the HTTP library has about 400 KiB.
+/// Upper bounds of the configurable ranges. Users do not wait for an hour; the header buffer of the HTTP library has
+/// about 400 KiB.
 const HOUR: u64 = 3_600_000;
 const HEADERS: usize = 1_000;
 const HEADER_BYTES: usize = 256 << 10;
@@ -17,12 +18,12 @@ const REQUESTS: usize = 10_000;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct EgressLimits {
-    /// Time limit from name lookup to the last byte of the response, in milliseconds. A person waits for it. A
-    /// request may set a shorter one.
+    /// Time limit from name lookup to the last byte of the response, in milliseconds. A user may be waiting for it. A
+    /// request may set a shorter limit.
     #[schemars(range(min = 1, max = HOUR))]
     pub time_ms: u64,
     /// Longest silence, in milliseconds: until the head of the response is complete, and between two pieces of its
-    /// body. Enough for a slow server; one that hangs is given up.
+    /// body. Enough for a slow server; a request to a server that hangs is abandoned.
     #[schemars(range(min = 1, max = HOUR))]
     pub idle_ms: u64,
     /// Time limit of name lookup, connection and TLS handshake, in milliseconds. Enough to send a lost packet three
@@ -50,8 +51,8 @@ pub struct EgressLimits {
     /// Size limit of a decompressed response body, in bytes. A body of this size fits into a plugin's memory.
     #[schemars(range(min = 1, max = GIGABYTE))]
     pub body_bytes: u64,
-    /// Number of concurrent requests of the process; further requests wait. Each one has a connection and up to
-    /// `body_bytes`; this limits both.
+    /// Number of concurrent requests of the process; further requests wait. Each one uses a connection and up to
+    /// `body_bytes` of memory.
     #[schemars(range(min = 1, max = REQUESTS))]
     pub requests_at_once: usize,
     /// Number of concurrent requests of one skill; further requests wait. Browsers open six connections to a server.
@@ -110,7 +111,7 @@ impl Default for EgressLimits {
 }
 
 impl EgressLimits {
-    /// Bytes of a URL. Servers take 8 KiB or so.
+    /// Length limit of a URL, in bytes. Servers usually accept about 8 KiB.
     pub(crate) const URL_BYTES: usize = 16 << 10;
 
     pub(crate) fn idle(&self) -> Duration {

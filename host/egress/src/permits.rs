@@ -1,4 +1,4 @@
-//! Limits the number of concurrent requests: in the process, and for each owner. `egress` takes a permit for each request.
+//! Limits the number of concurrent requests: in the process, and for each owner. `egress` acquires a permit for each request.
 
 use std::{
     collections::HashMap,

@@ -8,8 +8,8 @@ use reqwest::Client;
 
 use crate::{AddressScope, Request};
 
-/// Requests with equal keys may share connections. Requests of different owners never do, because one owner's state may remain on
-/// a connection (a login, a surplus answer); nor do requests that different rules allowed.
+/// Requests with equal keys may share connections. Requests of different owners never do, because one owner's state (such as a
+/// login or a surplus response) may remain on a connection. Nor do requests that were allowed by different rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     pub(crate) owner: String,
@@ -35,7 +35,7 @@ impl Key {
 pub(crate) struct Pools(Mutex<Vec<(Key, Client)>>);
 
 impl Pools {
-    /// Number of clients that are kept: more than the plugins and providers of a session.
+    /// Number of clients that are kept: more than a session has plugins and providers.
     const KEPT: usize = 32;
     /// Idle connections that are kept for each host.
     pub(crate) const IDLE_PER_HOST: usize = 4;
@@ -51,7 +51,8 @@ impl Pools {
         Some(client)
     }
 
-    /// Keeps `client`. Returns the client to use: another one if it was added for the same key first.
+    /// Keeps `client`. Returns the client to use, which is another one if a client was added for the same key in the
+    /// meantime.
     pub(crate) fn keep(&self, key: Key, client: Client) -> Client {
         if let Some(there) = self.get(&key) {
             return there;

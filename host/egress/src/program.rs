@@ -1,5 +1,5 @@
-//! Programs that the operator configures, such as key commands and MCP servers: where they are found, and how they are killed
-//! with everything that they started.
+//! Programs that the operator configures, such as key commands and MCP servers: how they are found, and how they are killed
+//! together with the processes that they started.
 
 use std::{
     env,
@@ -13,24 +13,25 @@ use parking_lot::{Condvar, Mutex};
 use tokio::process::{Child, Command};
 
 static GROUPS: Mutex<Groups> = Mutex::new(Groups { ids: Vec::new(), starting: 0, is_ended: false });
-/// Notified when a program has started or failed to start.
+/// Notified when a start that was in progress at [`kill_process_groups`] has succeeded or failed.
 static STARTED: Condvar = Condvar::new();
-/// How long [`kill_process_groups`] waits for programs that are being started. A start can hang, such as on a network file system.
+/// How long [`kill_process_groups`] waits for programs that are being started. A start can hang, for example on a network file
+/// system.
 const START_TIME: Duration = Duration::from_secs(1);
 
 /// The process groups of this process.
 struct Groups {
-    /// The ids of those that live.
+    /// The ids of the groups that are running.
     ids: Vec<u32>,
-    /// How many programs are being started. The lock is not held meanwhile, because a start can hang.
+    /// How many programs are being started. The lock is not held during a start, because a start can hang.
     starting: usize,
     /// Whether [`kill_process_groups`] was called.
     is_ended: bool,
 }
 
-/// Finds the file of a program: an absolute path is used as it is, and a name is looked up in the
-/// absolute folders of `path`. A relative path is refused. Otherwise the folder in which Patchbay is
-/// started could substitute its own program.
+/// Finds the file of a program: an absolute path is used unchanged, and a name is looked up in the absolute folders of
+/// `path`. A relative path is refused, because the folder in which Patchbay is started could substitute its own
+/// program.
 pub fn find_program(program: &str, path: Option<&OsStr>) -> Option<PathBuf> {
     if program.contains('/') {
         return Some(PathBuf::from(program)).filter(|path| path.is_absolute());
@@ -52,8 +53,8 @@ pub fn is_executable(path: &Path) -> bool {
     path.is_file() || path.with_extension("exe").is_file()
 }
 
-/// A process and its process group, which is killed when this is dropped before the process was waited for. Read the output of
-/// the process to its end before waiting: until then the id of the group stays valid.
+/// A process and its process group. Dropping it kills the group, unless the process has been waited for. Read the output of the
+/// process to its end before waiting, because the group's id is only valid until then.
 #[derive(Debug)]
 pub struct ProcessGroup {
     process: Child,
@@ -85,7 +86,7 @@ impl ProcessGroup {
         if groups.is_ended {
             group.iter().filter_map(|group| group.id).for_each(kill_group);
             STARTED.notify_all();
-            // The lock is needed to drop the group.
+            // Dropping the group takes the lock.
             drop(groups);
             return Err(ending());
         }
@@ -110,13 +111,13 @@ impl Drop for ProcessGroup {
     }
 }
 
-/// Kills every process group that lives; no program can be started after that. For the end of the process, which does not drop
-/// the tasks that own process groups.
+/// Kills every running process group and prevents further starts. Called when Patchbay exits, because the tasks that own process
+/// groups are not dropped then.
 pub fn kill_process_groups() {
     let mut groups = GROUPS.lock();
     groups.is_ended = true;
     groups.ids.drain(..).for_each(kill_group);
-    // The tasks that start programs now kill them.
+    // Programs that are still being started are killed by the tasks that start them.
     STARTED.wait_while_for(&mut groups, |groups| groups.starting > 0, START_TIME);
 }
 

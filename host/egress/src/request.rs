@@ -1,4 +1,4 @@
-//! A request as its caller describes it, and building the one that is sent. Called by `egress`.
+//! A request as its caller describes it, and its conversion to the HTTP request that `egress` sends.
 
 use std::time::Duration;
 
@@ -24,14 +24,14 @@ pub struct Request {
     pub headers: Vec<(String, String)>,
     /// The body; empty for none.
     pub body: Bytes,
-    /// Whether the body is wanted as the server stores it: no compression is offered, and none is removed. For files that are
-    /// compared with a digest.
+    /// Whether the body is wanted as the server stores it: no compression is offered, and none is removed. For files whose digest
+    /// is checked.
     pub verbatim: bool,
     /// The time for the whole request, if shorter than [`EgressLimits::time_ms`].
     pub timeout: Option<Duration>,
     /// The secrets of the request, which are added last.
     pub secrets: Vec<Placed>,
-    /// Removes the secrets that are bound to the target's origin from the answer. The request's own secrets are always removed.
+    /// Removes the secrets that are bound to the target's origin from the response. The request's own secrets are always removed.
     pub scrub: Scrub,
 }
 
@@ -77,7 +77,7 @@ impl Request {
         }
     }
 
-    /// Builds the request that is sent, and the scrub for its answer.
+    /// Builds the request that is sent, and the scrub for its response.
     pub(crate) fn build(&self, limits: &EgressLimits) -> Result<(reqwest::Request, Scrub), EgressError> {
         let method = match self.method.as_str() {
             "GET" => Method::GET,
@@ -101,7 +101,8 @@ impl Request {
         for placed in &self.secrets {
             place(placed, self.target.origin(), &mut headers, &mut url)?;
         }
-        // For methods that usually have a body, servers expect a length of 0; with a body, the library sets the length.
+        // For methods that usually have a body, servers expect an explicit length of 0 if there is none. With a body,
+        // the library sets the length.
         if self.body.is_empty() && matches!(method, Method::POST | Method::PUT | Method::PATCH) {
             headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
         }

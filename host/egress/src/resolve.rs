@@ -6,7 +6,7 @@ use reqwest::dns::{Addrs, Name, Resolve};
 
 use crate::{AddressScope, EgressError};
 
-/// A future of the addresses of a name.
+/// The future of [`Resolver::resolve`], which returns the addresses of a name.
 pub type Resolving = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
 
 /// Looks up names, once for each connection.
@@ -29,14 +29,16 @@ impl Resolver for SystemResolver {
     }
 }
 
-/// Checks the addresses of a name. The connection is made to exactly the addresses that it returns, without another look-up.
+/// Looks up a name and checks its addresses. The HTTP library connects to exactly the addresses returned here, without another
+/// lookup.
 pub(crate) struct CheckedResolver {
     pub(crate) resolver: Arc<dyn Resolver>,
     pub(crate) reach: AddressScope,
 }
 
 impl CheckedResolver {
-    /// Returns the addresses of `host`. One refused address refuses the whole name, because a legitimate name has none.
+    /// Returns the addresses of `host`. A single refused address refuses the whole name, because legitimate names do
+    /// not have such addresses.
     async fn addresses(resolving: Resolving, host: String, reach: AddressScope) -> Result<Vec<IpAddr>, EgressError> {
         let addresses =
             resolving.await.map_err(|error| EgressError::Resolve { host: host.clone(), cause: error.to_string() })?;
@@ -56,7 +58,7 @@ impl Resolve for CheckedResolver {
         let (resolving, reach) = (self.resolver.resolve(&host), self.reach);
         Box::pin(async move {
             let addresses = Self::addresses(resolving, host, reach).await?;
-            // The library replaces port 0 by the port of the request.
+            // The library replaces port 0 with the port of the request.
             let addresses: Addrs = Box::new(addresses.into_iter().map(|address| SocketAddr::new(address, 0)));
             Ok(addresses)
         })

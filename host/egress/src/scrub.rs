@@ -1,4 +1,4 @@
-//! Removes secrets from answers, errors and logs.
+//! Removes secrets from responses, errors and logs.
 //!
 //! - `forms`: the encodings of a secret that are searched for.
 //! - `matcher`: finds every spelling of a form in linear time.
@@ -15,11 +15,12 @@ use crate::{Secret, spelling};
 
 const PLACEHOLDER: &[u8] = b"[secret]";
 
-/// Removes secrets from bytes: as they are, in any case, percent-encoded (once or twice), escaped for JSON or HTML, in base64
-/// and in hexadecimal (both also broken into lines or groups), and all of it mixed.
+/// Removes secrets from bytes: verbatim, in any letter case, percent-encoded (once or twice), escaped for JSON or HTML, in base64
+/// and in hexadecimal (both also broken into lines or groups), and in any mixture of these.
 ///
-/// Takes time linear in the bytes, whatever they are. It removes echoes. It cannot prevent a server that received a
-/// secret from sending it in a form of its own; the operator decides which server receives a secret.
+/// Takes time linear in the number of bytes, whatever their content. Scrubbing removes echoes. It cannot prevent a
+/// server that received a secret from returning it in another encoding, so the operator decides which servers receive a
+/// secret.
 #[derive(Clone)]
 pub struct Scrub(Arc<ScrubParts>);
 
@@ -29,7 +30,7 @@ struct ScrubParts {
 }
 
 impl Scrub {
-    /// Returns a value that removes these secrets.
+    /// Returns a scrub that removes these secrets.
     pub fn new<'a>(secrets: impl IntoIterator<Item = &'a Secret>) -> Self {
         let mut own: Vec<Secret> = Vec::new();
         for secret in secrets {
@@ -41,7 +42,7 @@ impl Scrub {
         Self(Arc::new(ScrubParts { secrets: own, matcher }))
     }
 
-    /// Removes these secrets, too. The same scrub if it removes them already.
+    /// Returns a scrub that also removes `secrets`, which is a clone of this one if it removes them already.
     #[must_use]
     pub fn and<'a>(&self, secrets: impl IntoIterator<Item = &'a Secret>) -> Self {
         let new: Vec<&Secret> = secrets.into_iter().filter(|secret| !self.removes(secret)).collect();
@@ -56,7 +57,7 @@ impl Scrub {
         self.0.secrets.iter().any(|there| there.is(secret))
     }
 
-    /// Whether these are exactly the secrets that it removes.
+    /// Whether `secrets` are exactly the secrets that this scrub removes.
     pub(crate) fn is_of(&self, secrets: &[Secret]) -> bool {
         secrets.iter().all(|secret| self.removes(secret))
             && self.0.secrets.iter().all(|own| secrets.iter().any(|secret| own.is(secret)))
@@ -135,17 +136,19 @@ impl std::fmt::Debug for Scrub {
     }
 }
 
-/// A [`Scrub`] over pieces. Whatever the pieces are, their output is what [`Scrub::bytes`] makes of the whole.
+/// Applies a [`Scrub`] to bytes that arrive in pieces. However the bytes are split, the output is the same as from
+/// [`Scrub::bytes`].
 pub struct Scrubber {
     scrub: Scrub,
     search: Search,
-    /// The bytes that are not released, and before them as many of the released ones as a spelling may have.
+    /// The bytes that are not released yet, and always the last `spelling::LONGEST` bytes.
     bytes: Vec<u8>,
     /// The position of the first of `bytes` in the stream.
     position: u64,
     /// The position of the first byte that is not released.
     released: u64,
-    /// Where the bytes that may be in a secret begin, by their kind alone.
+    /// For [`Scrub::blind_stream`]: where the bytes that may be in a secret begin, judged without looking at the
+    /// secrets.
     run: Option<Run>,
 }
 
@@ -161,7 +164,7 @@ impl Scrubber {
         Self { scrub, search, bytes: Vec::new(), position: 0, released: 0, run }
     }
 
-    /// Accepts the next piece; returns the bytes that can be released by now, which may be none.
+    /// Accepts the next piece and returns the bytes that can be released now, possibly none.
     pub fn push(&mut self, piece: &[u8]) -> Vec<u8> {
         if self.scrub.is_empty() {
             return piece.to_vec();
@@ -175,19 +178,19 @@ impl Scrubber {
             run.read(piece);
             until = until.min(run.start.max(self.search.position().saturating_sub(matcher.longest as u64)));
         }
-        // A range that may still grow is released as a whole.
+        // A range that may still grow is withheld as a whole.
         if let Some(open) = self.search.found.iter().find(|range| range.end > until) {
             until = until.min(open.start);
         }
         self.release(until)
     }
 
-    /// Nothing follows; returns the rest.
+    /// Ends the stream and returns the remaining bytes.
     pub fn finish(&mut self) -> Vec<u8> {
         self.release(self.search.position())
     }
 
-    /// Releases the bytes before the position `until`, which is within no range.
+    /// Releases the bytes before the position `until`, which must not be inside a range.
     fn release(&mut self, until: u64) -> Vec<u8> {
         let (position, bytes) = (self.position, &self.bytes);
         let between = |from: u64, to: u64| {
@@ -213,16 +216,16 @@ impl Scrubber {
     }
 }
 
-/// The last bytes of a stream that may be within a secret, judged by their kind, without looking at the secrets.
+/// The last bytes of a stream that may be within a secret, judged by character class, without looking at the secrets.
 #[derive(Debug, Default)]
 struct Run {
-    /// The position of the first of them.
+    /// The position of the first such byte.
     start: u64,
     /// Number of bytes read so far.
     position: u64,
-    /// Line ends and tabs in a row at the end.
+    /// Number of consecutive line ends and tabs at the end.
     separators: u8,
-    /// Whether before these there is a character that base64 or hexadecimal ends a line with, however it is spelled.
+    /// Whether the character before these separators can end a line of base64 or hexadecimal, in any spelling.
     after_code: bool,
 }
 

@@ -38,7 +38,7 @@ pub struct Placed {
 /// Why a text cannot be used as a secret. The error does not contain the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SecretError {
-    /// Too short to be removed from an answer without harm to other text, or too long for a header.
+    /// Too short to be removed from a response without damaging other text, or too long for a header.
     #[error("a secret must have {shortest} to {longest} characters; this one has {length}", shortest = Secret::SHORTEST, longest = Secret::LONGEST)]
     Length {
         /// Its length, in characters.
@@ -50,15 +50,15 @@ pub enum SecretError {
 }
 
 impl Secret {
-    /// Characters of the shortest secret. Shorter texts occur by chance.
+    /// Minimum length of a secret, in characters. Shorter strings occur by chance.
     pub const SHORTEST: usize = 8;
-    /// Length limit of a secret in characters. Signed tokens have one or two thousand.
+    /// Maximum length of a secret, in characters. Signed tokens have one or two thousand.
     pub const LONGEST: usize = 4096;
 
     /// Returns `text` as a secret.
     ///
     /// # Errors
-    /// [`SecretError`], if it cannot be sent or not be removed from an answer.
+    /// [`SecretError`], if it cannot be sent, or cannot be removed from a response.
     pub fn new(text: &str) -> Result<Self, SecretError> {
         let length = text.chars().count();
         if !(Self::SHORTEST..=Self::LONGEST).contains(&length) {
@@ -70,7 +70,8 @@ impl Secret {
         Ok(Self(text.into()))
     }
 
-    /// Returns what HTTP's scheme `Basic` sends for a secret of the form `USER:PASSWORD`; `None` for another form.
+    /// Returns the value that HTTP Basic authentication sends for a secret of the form `USER:PASSWORD`; `None` for any
+    /// other secret.
     ///
     /// # Errors
     /// [`SecretError::Length`], if it would be too long.

@@ -1,5 +1,5 @@
 //! Reads the operator's secrets from the environment, `credentials.json` and key commands, and knows the origins to which they are
-//! bound. Credentials of skills and keys of providers use it.
+//! bound. Used for the credentials of skills and the keys of providers.
 
 mod command;
 mod file;
@@ -31,8 +31,8 @@ pub use self::{
 
 /// The secrets of one home, and the origins to which they are bound.
 ///
-/// A secret that was found is kept while the process lives: a file that is lost or damaged later does not remove it, and one that
-/// is replaced is still scrubbed.
+/// A secret that was found is kept for the lifetime of the process: losing or damaging the file does not remove it, and a replaced
+/// value is still scrubbed.
 pub struct Secrets {
     environment: fn(&str) -> Option<OsString>,
     file: CredentialsFile,
@@ -47,17 +47,17 @@ struct SecretsState {
     /// Every value that was found for a secret, the newest last.
     found: HashMap<SecretRef, Vec<Secret>>,
     bound: Vec<Binding>,
-    /// Loaders that add bindings later.
+    /// Loaders, which add further bindings before a scrub.
     loaders: Vec<Loader>,
-    /// The scrub of each origin that was requested.
+    /// The last result of [`Secrets::scrub`] for each origin.
     scrubs: HashMap<Origin, Scrub>,
-    /// The last scrub of every secret.
+    /// The last result of [`Secrets::scrub_known`].
     scrub_of_all: ScrubOfAll,
-    /// Number of changes of `found` and `bound`.
+    /// Number of changes to `found` and `bound`.
     changes: u64,
 }
 
-/// A scrub of every secret, and the state that it was made of.
+/// A scrub of every secret, and the state that it was created from.
 #[derive(Default)]
 struct ScrubOfAll {
     /// [`SecretsState::changes`] at that time; `None` before the first scrub.
@@ -66,13 +66,13 @@ struct ScrubOfAll {
     scrub: Scrub,
 }
 
-/// Adds bindings with [`Secrets::bind`] before answers are scrubbed.
+/// Adds bindings with [`Secrets::bind`] before responses are scrubbed.
 pub type Loader = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
 /// A secret of the operator, without its value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SecretRef {
-    /// Its name: of a provider or a credential.
+    /// The name of the provider or credential.
     pub name: Name,
     /// Where the value of the secret is looked up.
     pub lookup: SecretLookup,
@@ -122,9 +122,9 @@ pub struct Binding {
 pub enum SecretSource {
     /// In this environment variable.
     Variable(String),
-    /// An entry of `credentials.json`.
+    /// In an entry of `credentials.json`.
     File,
-    /// A command prints it. Whether it does is known only when it is run.
+    /// In the output of a command. Whether the command prints it is only known when it is run.
     Command,
 }
 
@@ -138,8 +138,8 @@ impl fmt::Display for SecretSource {
     }
 }
 
-/// Values that are kept for each secret, and scrubbed. A key is rarely replaced more often while a process runs; the tokens of key
-/// commands mostly live an hour.
+/// How many values are kept and scrubbed for each secret. A key is rarely replaced more often while a process runs; the tokens of
+/// key commands usually last an hour.
 const VALUES: usize = 64;
 
 impl Secrets {
@@ -169,7 +169,7 @@ impl Secrets {
         Ok(value)
     }
 
-    /// Returns the value of `secret` without running a command; `None` if that is necessary.
+    /// Returns the value of `secret` without running a command; `None` if it has a command.
     ///
     /// # Errors
     /// The same as for [`Secrets::get`].
@@ -180,7 +180,8 @@ impl Secrets {
         self.stored(secret).map(Some)
     }
 
-    /// Tells that a server rejected `value`. The command of `secret` is run again for the next request.
+    /// Reports that a server rejected `value`. If it came from the command of `secret`, the command is run again for
+    /// the next request.
     pub async fn discard(&self, secret: &SecretRef, value: &Secret) {
         if secret.command().is_some() {
             self.commands.discard(secret, value).await;
@@ -201,7 +202,7 @@ impl Secrets {
         }
     }
 
-    /// Keeps a value of `secret`. It is scrubbed from now on.
+    /// Keeps a value of `secret`, which is scrubbed from now on.
     fn keep(&self, secret: &SecretRef, value: &Secret) {
         let mut state = self.state();
         let values = state.found.entry(secret.clone()).or_default();
@@ -214,7 +215,7 @@ impl Secrets {
         }
     }
 
-    /// Returns where `secret` is found, as [`Secrets::get`] finds it. A command is not run, and no value is kept.
+    /// Returns where [`Secrets::get`] would find `secret`. Does not run a command, and keeps no value.
     ///
     /// # Errors
     /// The same as for [`Secrets::get`].
@@ -253,7 +254,8 @@ impl Secrets {
         variables.find_map(|variable| Some((value(variable)?, variable)))
     }
 
-    /// Binds secrets to origins: from now on, answers of an origin are scrubbed of them. A binding is never removed.
+    /// Binds secrets to origins: from now on, they are scrubbed from responses of these origins. A binding is never
+    /// removed.
     pub fn bind(&self, bindings: impl IntoIterator<Item = Binding>) {
         let mut state = self.state();
         for binding in bindings {
@@ -264,13 +266,13 @@ impl Secrets {
         }
     }
 
-    /// Runs `loader` before answers are scrubbed.
+    /// Registers `loader`, which is run by each [`Secrets::scrub`] and [`Secrets::scrub_all`].
     pub fn bind_with(&self, loader: Loader) {
         self.state().loaders.push(loader);
     }
 
-    /// Returns the scrub for answers of `origin`. It removes every secret that is bound to the host, whether or not this process has
-    /// sent it. Secrets that cannot be read are left out; no other process can read them either.
+    /// Returns the scrub for responses of `origin`. It removes every secret that is bound to the same host, whether or not this
+    /// process has sent it. Secrets that cannot be read are left out, because other processes cannot read and send them either.
     pub async fn scrub(&self, origin: &Origin) -> Scrub {
         let loaders = self.state().loaders.clone();
         for loader in loaders {
@@ -282,7 +284,7 @@ impl Secrets {
             same.map(|binding| binding.secret.clone()).collect()
         };
         for secret in &bound {
-            // The values of a command are those that it gave so far.
+            // For a command, only the values that it has printed so far are known.
             if let Err(error @ (CredentialError::Unreadable { .. } | CredentialError::Malformed { .. })) =
                 self.peek(secret)
             {
@@ -302,8 +304,8 @@ impl Secrets {
         scrub
     }
 
-    /// Returns a scrub of every secret of the home, bound ones and all entries of `credentials.json`. For recordings
-    /// and for text that leaves the home.
+    /// Returns a scrub of every secret of the home: the bound secrets and all entries of `credentials.json`. For
+    /// recordings and for text that leaves the home.
     pub async fn scrub_all(&self) -> Scrub {
         let loaders = self.state().loaders.clone();
         for loader in loaders {
@@ -312,8 +314,8 @@ impl Secrets {
         self.scrub_known()
     }
 
-    /// Like [`Secrets::scrub_all`], without running the loaders first. Key commands are not run, so a key that none of them has printed
-    /// in this process is not scrubbed.
+    /// Like [`Secrets::scrub_all`], without running the loaders first. Key commands are not run either, so a key that no command
+    /// has printed in this process is not scrubbed.
     pub fn scrub_known(&self) -> Scrub {
         // Each recorded call needs it, so the values are collected again only after a change. The environment of a process
         // does not change.
@@ -328,7 +330,7 @@ impl Secrets {
             return last.scrub.clone();
         }
         let bound = state.bound.iter().filter_map(|binding| self.in_environment(&binding.secret));
-        // A value that cannot be a secret is logged where it is used.
+        // A value that cannot be a secret is reported where it is used.
         let variables = bound.filter_map(|(value, _)| Secret::new(value.to_str()?).ok());
         let in_file = entries.as_deref().map(file::values).unwrap_or_default();
         let values: Vec<Secret> = state.found.values().flatten().cloned().chain(variables).chain(in_file).collect();

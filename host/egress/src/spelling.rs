@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-/// Bytes of the longest spelling: `&#x0041;`.
+/// Length of the longest spelling, `&#x0041;`, in bytes.
 pub(crate) const LONGEST: usize = 8;
 
 /// All spellings of each ASCII character; the first one is the character itself. Letters are in lower
@@ -11,7 +11,7 @@ static SPELLINGS: LazyLock<Vec<Vec<Vec<u8>>>> = LazyLock::new(|| (0..128).map(sp
 
 fn spell(byte: u8) -> Vec<Vec<u8>> {
     let byte = byte.to_ascii_lowercase();
-    // The codes of an upper-case letter and its lower-case form differ.
+    // An upper-case letter and its lower-case form have different codes.
     let mut codes = vec![byte, byte.to_ascii_uppercase()];
     codes.dedup();
     let mut spellings = vec![vec![byte]];
@@ -58,7 +58,7 @@ pub(crate) fn spellings(byte: u8) -> &'static [Vec<u8>] {
     SPELLINGS.get(usize::from(byte.to_ascii_lowercase())).map_or(&[], Vec::as_slice)
 }
 
-/// Returns the first two bytes of each spelling of a text that begins with `first`, followed by a character of `next`.
+/// Returns the first two bytes of each spelling of `first` followed by a character of `next`.
 pub(crate) fn leads(first: u8, next: &[u8]) -> impl Iterator<Item = [u8; 2]> {
     spellings(first).iter().flat_map(move |first| {
         let after = next.iter().filter(|_| first.len() == 1).flat_map(|next| spellings(*next));
@@ -72,8 +72,8 @@ pub(crate) fn is_escape(byte: u8) -> bool {
     matches!(byte, b'%' | b'\\' | b'&')
 }
 
-/// Returns the characters, in lower case, that `bytes` as a whole spells: none, one, or two
-/// for `+`, which may be a space.
+/// Returns the character that `bytes` as a whole spells, in lower case, or none. `+` returns two, because it may also
+/// mean a space.
 pub(crate) fn read(bytes: &[u8]) -> [Option<u8>; 2] {
     let found = match bytes {
         [b'+'] => return [Some(b'+'), Some(b' ')],

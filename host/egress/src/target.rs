@@ -45,7 +45,7 @@ pub enum UrlError {
     NotOrigin,
 }
 
-/// A parsed URL without a permit. Nothing can be sent to it.
+/// A parsed URL that was not checked against a permit. Nothing can be sent to it.
 #[derive(Clone)]
 pub struct Target {
     url: Url,
@@ -62,8 +62,8 @@ pub struct CheckedTarget {
 }
 
 impl Origin {
-    /// Whether both may be the same server: one host, or both this machine, whatever scheme and port. What is bound to one is
-    /// scrubbed from answers of the other.
+    /// Whether both may be the same server: the same host, or both this machine, with any scheme and port. Secrets that are bound
+    /// to one are scrubbed from responses of the other.
     pub(crate) fn shares_host_with(&self, other: &Self) -> bool {
         self.host == other.host || (self.is_this_machine() && other.is_this_machine())
     }
@@ -118,7 +118,7 @@ impl FromStr for Origin {
 }
 
 impl Target {
-    /// Parses a URL by the URL standard, and refuses URLs that are never requested. Drops the fragment.
+    /// Parses a URL according to the URL standard, and refuses URLs that are never requested. Drops the fragment.
     ///
     /// # Errors
     /// [`UrlError`], without the path or the query.
@@ -159,15 +159,15 @@ impl Target {
         self.url.path()
     }
 
-    /// Returns the target if a permit for `granted` covers it. Looks up no name.
+    /// Returns the target if a permit for `granted` covers it. Does not look up names.
     ///
-    /// By a pattern that names the host exactly, `localhost`, names below it and loopback addresses reach this
-    /// machine, even by plain HTTP, and a private IPv4 address reaches that address. Everything else reaches
-    /// only public addresses, by HTTPS.
+    /// If the pattern names the host exactly, `localhost`, names below it and loopback addresses may reach this
+    /// machine, even over plain HTTP, and a private IPv4 address may be reached over HTTPS. In all other cases, only
+    /// public addresses may be reached, over HTTPS.
     ///
     /// # Errors
-    /// [`EgressError::NotCovered`], [`EgressError::PlainHttp`], or [`EgressError::Address`] for an address
-    /// that `granted` does not reach.
+    /// [`EgressError::NotCovered`], [`EgressError::PlainHttp`], or [`EgressError::Address`] for an address that
+    /// `granted` does not allow.
     pub fn allow(self, granted: HostPattern) -> Result<CheckedTarget, EgressError> {
         let Self { url, origin } = self;
         if !granted.covers(&origin.host, origin.port, origin.is_default_port()) {
@@ -209,11 +209,11 @@ impl Target {
         Ok(CheckedTarget { url, origin, rule: HostPattern::Any, reach })
     }
 
-    /// Like [`Target::allow`], for a pattern that names a host exactly and whose origin has `allow_private`: the host
-    /// may also be, or resolve to, a private or loopback address, even by plain HTTP. Public addresses need HTTPS.
+    /// Like [`Target::allow`], for an origin with `allow_private`, which `granted` must name exactly: the host may also
+    /// be, or resolve to, a private or loopback address, even over plain HTTP. Public addresses need HTTPS.
     ///
     /// # Errors
-    /// [`EgressError::NotCovered`], or [`EgressError::Address`] for an address that is not reached so.
+    /// [`EgressError::NotCovered`], or [`EgressError::Address`] for an address that this does not allow.
     pub fn allow_private(self, granted: HostPattern) -> Result<CheckedTarget, EgressError> {
         let Self { url, origin } = self;
         let covered = granted.covers(&origin.host, origin.port, origin.is_default_port());
@@ -235,10 +235,11 @@ impl CheckedTarget {
         &self.origin
     }
 
-    /// Parses the `Location` of an answer from this target: a URL, or a reference relative to this one. Nothing is followed.
+    /// Parses the `Location` header of a response from this target: a URL, or a reference relative to this target. Does not follow
+    /// it.
     ///
     /// # Errors
-    /// Those of [`Target::parse`].
+    /// The same as [`Target::parse`].
     pub fn location(&self, written: &str) -> Result<Target, UrlError> {
         if written.len() > EgressLimits::URL_BYTES {
             return Err(UrlError::TooLong);
@@ -249,7 +250,7 @@ impl CheckedTarget {
         Target::parse(self.url.join(written)?.as_str())
     }
 
-    /// Returns whether the request can reach public addresses alone.
+    /// Returns whether the request can only reach public addresses.
     pub fn is_public(&self) -> bool {
         self.reach == AddressScope::Public
     }
@@ -267,7 +268,7 @@ impl CheckedTarget {
     }
 }
 
-/// The origin alone: a path can be as secret as a query.
+/// Prints only the origin, because a path can be as secret as a query.
 impl fmt::Debug for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Target({})", self.origin)

@@ -1,4 +1,4 @@
-//! The TLS configuration: the system's certificates, loaded on the first use. `egress` takes it for new clients.
+//! The TLS configuration: the system's certificates, loaded on first use. `egress` uses it for new clients.
 
 use std::sync::Arc;
 
@@ -70,7 +70,8 @@ pub fn check_certificates() -> Result<(), EgressError> {
     system().map(drop).map_err(setup)
 }
 
-/// Returns the TLS configuration for a connection that is not HTTP: the system's certificates. Reads them.
+/// Reads the system's certificates and returns a TLS configuration for connections that this crate does not make, such
+/// as WebSockets.
 ///
 /// # Errors
 /// [`EgressError::Setup`], if this machine has no usable certificates.

@@ -8,11 +8,11 @@ use serde::{
     de::{Error, SeqAccess, Visitor},
 };
 
-/// Names of environment variables. The first one that is set and not empty has the secret.
+/// Names of environment variables. The first one that is set and not empty contains the secret.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Variables(Vec<String>);
 
-/// Variables in one list. The documentation of services names two at most.
+/// Maximum number of variables in one list. The documentation of services names two at most.
 const VARIABLES: usize = 8;
 
 impl Variables {

@@ -1,5 +1,5 @@
-//! The token budget of one session. Requests of agents and of skills (`inference`) count; tokens that were read from a cache do
-//! not.
+//! The token budget of one session. It counts the requests of agents and of skills (`inference`), but not tokens that were read
+//! from a cache.
 
 use std::sync::{
     Arc,
@@ -18,7 +18,7 @@ pub struct TokenBudget {
     reserved: AtomicU64,
     /// Used tokens that are not stored yet.
     unsaved: AtomicU64,
-    /// Tokens of requests without a row that are not stored yet.
+    /// The usage, by model, of requests that have no row. Not stored yet.
     unsaved_usage: Mutex<Vec<ModelUsage>>,
     ceiling: Option<u64>,
 }
@@ -91,8 +91,8 @@ impl TokenBudget {
         self.unsaved.fetch_add(tokens, Ordering::Relaxed);
     }
 
-    /// Records by model the tokens of a request whose row is not stored. They are counted by
-    /// [`TokenBudget::spend`]. The next commit stores them.
+    /// Records the usage, by model, of a request that has no row. The next commit stores it. Its tokens are counted by
+    /// [`TokenBudget::spend`], not here.
     pub fn record(&self, usage: ModelUsage) {
         if usage.usage != TokenUsage::default() {
             self.unsaved_usage.lock().push(usage);

@@ -35,7 +35,7 @@ pub enum BusError {
     /// The receiver was too slow and lost this many events. More may follow.
     #[error("{0} events are lost")]
     Lagged(u64),
-    /// The session has ended. No event follows.
+    /// The session has ended. No more events follow.
     #[error("the session has ended")]
     Closed,
 }
@@ -45,7 +45,7 @@ pub enum BusError {
 pub struct Broadcast(broadcast::Sender<Event>);
 
 impl Broadcast {
-    /// Events that are queued for a slow receiver.
+    /// Number of events that are queued for a slow receiver.
     pub const CAPACITY: usize = 1024;
 
     /// Returns a bus whose receivers may fall at most `capacity` events behind (at least 1).
@@ -62,7 +62,7 @@ impl Default for Broadcast {
 
 impl Bus for Broadcast {
     fn publish(&self, event: Event) {
-        // An error only means that nothing listens.
+        // An error only means that there is no receiver.
         let _ = self.0.send(event);
     }
 

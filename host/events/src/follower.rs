@@ -143,7 +143,7 @@ impl AnswerFollower {
     }
 
     /// Moves the view to an agent whose rows were shown up to the number `seq`. `answer` is the answer that the agent
-    /// is writing, with the text that was shown of it.
+    /// is writing, with the part of its text that was shown.
     pub fn join(&mut self, view: AgentId, seq: u64, answer: Option<(AnswerAttempt, &str)>) {
         self.view = view;
         let complete = self.complete.entry(view).or_default();
@@ -257,8 +257,8 @@ impl AnswerFollower {
     }
 
     /// Processes the row of an answer, which ends it. Returns the text that was not returned before. If the shown text
-    /// is not the beginning of the row, reports that it broke off and returns the whole row, unless the process died
-    /// and stored less than was shown.
+    /// is not the beginning of the row, reports that the attempt broke off and returns the whole row, unless the
+    /// process died and stored less than was shown.
     fn row<'a>(&mut self, agent: AgentId, seq: u64, content: &'a str, kind: &EventKind) -> Followed<'a> {
         let complete = self.complete.entry(agent).or_default();
         if seq <= *complete {

@@ -76,7 +76,7 @@ impl EventLog {
     /// # Errors
     /// The store could not be read or written.
     pub async fn usage(&self) -> Result<Vec<ModelUsage>, StoreError> {
-        // No commit comes in between.
+        // Prevents a commit between the two reads.
         let _order = self.order.lock().await;
         let stored = self.store.usage(self.session()).await?;
         Ok(ModelUsage::sums(stored.into_iter().chain(self.budget.unsaved_usage())))
@@ -95,7 +95,7 @@ impl EventLog {
     }
 
     /// Commits `change` together with the tokens used since the last commit, then calls `applied` to update the
-    /// process's state, then publishes the rows. It runs in its own task: dropping the future cannot leave
+    /// process's state, then publishes the rows. The commit runs in its own task, so dropping the future cannot leave
     /// memory and database inconsistent.
     ///
     /// # Errors
@@ -113,7 +113,7 @@ impl EventLog {
     }
 
     /// Like [`EventLog::commit`], for a change that depends on stored data: no other commit comes between the end of
-    /// `prepare`, which returns the change, and the change itself. `applied` gets the new rows and the second value
+    /// `prepare`, which returns the change, and the change itself. `applied` receives the new rows and the second value
     /// returned by `prepare`; its result is returned.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use patchbay_store::{MessageRow, Store, StoreError};
 
 use crate::{BusError, BusReceiver};
 
-/// Rows per read of the store.
+/// Number of rows that are read from the store at a time.
 const PAGE: u32 = 256;
 
 /// An item of a subscription.
@@ -66,8 +66,8 @@ impl Subscription {
         }
     }
 
-    /// Returns the next event, or `None` if there is none yet or the session has ended. It may read the store, but does not wait for
-    /// a live event.
+    /// Returns the next event, or `None` if there is none yet or the session has ended. It may read the store, but it does not wait
+    /// for a live event.
     ///
     /// # Errors
     /// The same as [`Subscription::next`].

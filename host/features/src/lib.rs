@@ -1,1 +1,2 @@
-//! No code, only dependencies: their features are the same whether you build one crate or the whole workspace. See `Cargo.toml`.
+//! Contains no code, only dependencies. It keeps their features the same whether you build one crate or the whole workspace. See
+//! `Cargo.toml`.

@@ -1,11 +1,11 @@
-//! Bounds the memory for parsing JSON. A value of two bytes can take a hundred in memory, and `rmcp` keeps a text
-//! in several forms at once while it looks for the kind of message.
+//! Bounds the memory for parsing JSON. A value of two bytes can take a hundred bytes in memory, and `rmcp` holds
+//! several forms of a message while it determines its kind.
 
-/// Limit of the values in a message. A message at the limit takes some tens of megabytes while it is parsed.
+/// Maximum number of values in a message. Parsing a message at this limit takes some tens of megabytes.
 pub const VALUES: usize = 100_000;
 
-/// Returns whether `json` has few enough values to be parsed: separators outside of strings are counted. The text need not be
-/// valid JSON. The depth is bounded by the parser.
+/// Returns whether `json` has few enough values to be parsed, by counting the separators outside of strings. `json` need not be
+/// valid. The depth is bounded by the parser.
 pub fn is_parsable(json: &[u8]) -> bool {
     let (mut values, mut in_string, mut escaped) = (0, false, false);
     for byte in json {

@@ -1,4 +1,4 @@
-//! Requests of this side to the client, such as for a permission.
+//! Requests that the host sends to the client, such as for a permission.
 
 use std::{
     collections::HashMap,
@@ -22,21 +22,21 @@ pub struct Client {
     open: Arc<OpenAnswers>,
 }
 
-/// The requests without an answer yet. An answer is the line as it was received.
+/// The requests that have no response yet. A response is passed on as the line that was received.
 #[derive(Default)]
 struct OpenAnswers {
     last: AtomicI64,
     waiting: Mutex<HashMap<i64, oneshot::Sender<Vec<u8>>>>,
 }
 
-/// A request that was sent. Dropping it tells the client that the answer is not needed any more.
+/// A request that was sent. Dropping it before the response arrives cancels the request.
 struct SentRequest<'a> {
     client: &'a Client,
     id: i64,
 }
 
 impl Client {
-    /// The peer that reads `outbox`.
+    /// Returns a handle for the client that reads `outbox`.
     pub fn new(outbox: Outbox) -> Self {
         Self { outbox, open: Arc::default() }
     }
@@ -44,7 +44,7 @@ impl Client {
     /// Sends a request and waits for its result. If the future is dropped, the request is withdrawn (`$/cancel_request`).
     ///
     /// # Errors
-    /// The client's error, an invalid result, or that the client has left.
+    /// The client's error, an invalid result, or a client that has disconnected.
     pub async fn request<T: DeserializeOwned>(&self, method: &str, params: &Value) -> Result<T, RpcError> {
         let id = self.open.last.fetch_add(1, Ordering::Relaxed);
         let (sender, answer) = oneshot::channel();
@@ -62,13 +62,13 @@ impl Client {
     pub fn answered(&self, id: &RequestId, line: Vec<u8>) {
         let RequestId::Number(id) = id else { return };
         match self.open.waiting.lock().remove(id) {
-            // An error means that the request was withdrawn at this moment.
+            // An error means that the request has just been withdrawn.
             Some(waiting) => drop(waiting.send(line)),
             None => tracing::debug!("a response to a request that is not open"),
         }
     }
 
-    /// Ends all requests: the client has left.
+    /// Fails all open requests, because the client has disconnected.
     pub fn end(&self) {
         self.open.waiting.lock().clear();
     }

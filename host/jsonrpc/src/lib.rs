@@ -1,5 +1,6 @@
-//! JSON-RPC 2.0 in lines of JSON, bounded in both directions: a peer that sends without end, or never reads, costs no more memory
-//! than the limits here. `acp` speaks it; `mcp` reads lines and checks JSON with it, and leaves the messages to `rmcp`.
+//! JSON-RPC 2.0 as lines of JSON, bounded in both directions: a client that never stops sending, or never reads, cannot use more
+//! memory than the limits here allow. `acp` uses all of it. `mcp` only reads lines and checks JSON with it, and leaves the messages
+//! to `rmcp`.
 
 mod bounds;
 mod client;

@@ -1,10 +1,11 @@
-//! Reads lines of a bounded length. A line that is too long is reported at once and skipped, and the next one is read.
+//! Reads lines of a bounded length. A line that exceeds the limit is reported before its end arrives, and the rest of
+//! it is skipped.
 
 use tokio::io::{self, AsyncBufReadExt as _, AsyncRead, BufReader};
 
 /// Size of the buffer that is kept for the next line, in bytes.
 const KEPT: usize = 64 << 10;
-/// Length of a line, in bytes, from which on it may become very long.
+/// A line that is longer than this, in bytes, gets a buffer of the full limit.
 const LONG: usize = 1 << 20;
 
 /// Reads lines that end with a newline.
@@ -51,8 +52,8 @@ impl<R: AsyncRead + Unpin> BoundedLines<R> {
                 self.line = Vec::new();
                 self.skipping = true;
             } else if !self.skipping {
-                // A long line gets all its room at once: doubling would hold its beginning several times. Room that is not used
-                // takes no memory.
+                // A long line gets a buffer of the full limit, because each doubling would briefly hold a second copy of it. Unused
+                // pages of the buffer take no memory.
                 if self.line.len() > LONG && self.line.capacity() - self.line.len() < part.len() {
                     self.line.reserve_exact(self.limit - self.line.len());
                 }

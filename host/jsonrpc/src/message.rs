@@ -1,6 +1,6 @@
-//! One message of JSON-RPC 2.0. Only the envelope is parsed here, without building values for its contents.
-//! `params_of` and `result_of` then read the fields that a method knows. A hostile line therefore costs no
-//! more memory than its own length.
+//! One message of JSON-RPC 2.0. Only the envelope is parsed here, without building values for its contents. `params_of`
+//! and `result_of` then read the fields that a method uses. A hostile line therefore costs no more memory than its own
+//! length.
 
 use std::{borrow::Cow, fmt};
 
@@ -22,13 +22,13 @@ const ERROR_CHARS: usize = 500;
 pub enum RequestId {
     /// An id that is a whole number.
     Number(i64),
-    /// A text of at most 256 bytes.
+    /// A string of at most 256 bytes.
     Text(String),
-    /// The id of an error about a message whose id could not be read.
+    /// The id in the error response to a message whose own id could not be read.
     Null,
 }
 
-/// Reads an id without building a value of anything else that may be in its place.
+/// Reads an id. If something else is in its place, this fails without building a value of it.
 impl<'de> Deserialize<'de> for RequestId {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Id;
@@ -62,28 +62,28 @@ impl<'de> Deserialize<'de> for RequestId {
 /// A message that the peer has sent.
 #[derive(Debug)]
 pub enum Incoming {
-    /// A request, which needs an answer.
+    /// A request, which needs a response.
     Request {
-        /// Sent back with the answer.
+        /// The id, which the response repeats.
         id: RequestId,
         /// The name of the method to call.
         method: String,
     },
-    /// A message that needs no answer.
+    /// A message that needs no response.
     Notification {
-        /// The name of the method, which needs no response.
+        /// The name of the notification's method.
         method: String,
     },
-    /// An answer to a request of this side.
+    /// A response to a request that the host sent.
     Response {
-        /// The id of the request that it answers.
+        /// The id of the request that it responds to.
         id: RequestId,
     },
     /// A line that cannot be understood, with the error to return.
     Invalid {
-        /// The id of the message, if it has one that can be answered.
+        /// The id to respond to; [`RequestId::Null`] if the message has no usable id.
         id: RequestId,
-        /// The error to answer with.
+        /// The error to respond with.
         error: RpcError,
     },
 }
@@ -91,7 +91,7 @@ pub enum Incoming {
 /// The error object of a response.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RpcError {
-    /// The code of JSON-RPC, of the protocol above it, or of the program.
+    /// An error code of JSON-RPC, of the protocol on top of it, or of the application.
     pub code: i32,
     /// The problem, and how to fix it.
     pub message: String,
@@ -122,12 +122,12 @@ impl RpcError {
         Self::new(-32600, message)
     }
 
-    /// A method that this side does not have.
+    /// The response to a request for an unknown method.
     pub fn unknown_method(method: &str) -> Self {
         Self::new(-32601, format_args!("unknown method '{}'.", text::excerpt(method, 80)))
     }
 
-    /// Parameters or a result of another form.
+    /// The error for parameters or a result of the wrong form.
     pub fn invalid_params(message: impl fmt::Display) -> Self {
         Self::new(-32602, message)
     }
@@ -137,23 +137,24 @@ impl RpcError {
         Self { data: Some(json!({ "code": code })), ..Self::new(-32603, message) }
     }
 
-    /// The peer left before it answered.
+    /// The error of a request when the peer disconnected before it responded.
     pub(crate) fn peer_left() -> Self {
         Self { data: Some(json!({ "code": Code::ClientGone })), ..Self::new(-32600, "the client has disconnected.") }
     }
 
-    /// Returns whether the peer left before it answered. No peer can send this error.
+    /// Returns whether the peer disconnected before it responded. A peer cannot forge this error, because `data` of
+    /// received errors is dropped.
     pub fn is_peer_left(&self) -> bool {
         *self == Self::peer_left()
     }
 
-    /// The request was given up.
+    /// The response to a request that was cancelled.
     pub fn cancelled() -> Self {
         Self::new(-32800, "the request was cancelled.")
     }
 }
 
-/// The members that distinguish messages. The values of the others are skipped.
+/// The members that distinguish kinds of messages. All other members are skipped.
 #[derive(Deserialize)]
 struct Envelope<'a> {
     #[serde(borrow, default)]
@@ -199,7 +200,8 @@ impl Incoming {
             (None, Some(method)) if is_two => Self::Notification { method: method.into_owned() },
             (Some(id), None) if is_two && result != error => Self::Response { id },
             (id, method) => {
-                // An answer to a broken answer could be broken as well, and so on.
+                // Without a method, this may be a broken response. Responding to its id could start an endless exchange
+                // of errors.
                 let id = id.filter(|_| method.is_some()).unwrap_or(RequestId::Null);
                 Self::Invalid { id, error: RpcError::invalid_request("the line is not a JSON-RPC 2.0 message.") }
             }
@@ -207,10 +209,10 @@ impl Incoming {
     }
 }
 
-/// Reads the parameters of a request. Absent ones are read as an empty object.
+/// Reads the parameters of a request. Absent parameters are read as an empty object.
 ///
 /// # Errors
-/// [`RpcError`] -32602 with the place and the kind of the problem, never its content.
+/// [`RpcError`] -32602 with the position and the kind of the problem.
 pub fn params_of<T: DeserializeOwned>(line: &[u8]) -> Result<T, RpcError> {
     #[derive(Deserialize)]
     struct Params<T> {
@@ -253,7 +255,7 @@ pub fn result_of<T: DeserializeOwned>(line: &[u8]) -> Result<T, RpcError> {
     }
 }
 
-/// Describes a JSON error, truncated: messages of serde can quote the input.
+/// Describes a JSON error. The description is truncated, because messages of serde can quote the input.
 fn reason(error: &serde_json::Error) -> String {
     text::excerpt(&error.to_string(), 160)
 }

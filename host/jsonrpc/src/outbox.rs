@@ -1,5 +1,6 @@
 //! Messages for the client: a queue of lines that is bounded in number and bytes, and the task that writes them. While
-//! the client does not read, senders wait: a session falls behind its own events and reads them from the store again.
+//! the client does not read, senders wait. They fall behind the session's events, and later read the rows from the
+//! store.
 
 use std::{
     sync::{
@@ -19,14 +20,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{ConnectionBytes, RequestId, RpcError, WaitingBytes};
 
-/// Limit of the lines that wait to be written.
+/// Maximum number of lines that wait to be written.
 const LINES: usize = 256;
-/// Limit of the bytes of lines that wait to be written. A longer line waits until it is alone.
+/// Maximum size of all lines that wait to be written, in bytes. A longer line waits until no other line is queued.
 const BYTES: u32 = 16 << 20;
-/// Bytes that are written at once, if that many are waiting.
+/// Waiting lines are combined into writes of about this many bytes.
 const CHUNK: usize = 64 << 10;
 
-/// The client does not read any more.
+/// The error of sending to a client that no longer reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutboxClosed;
 
@@ -38,7 +39,7 @@ pub struct Outbox {
     /// Number of times that lines were written.
     writes: Arc<AtomicU64>,
     closed: CancellationToken,
-    /// The count of all connections, if there is one.
+    /// Counts this connection's bytes toward the limit of all connections, if there is one.
     total: Option<Arc<ConnectionBytes>>,
 }
 
@@ -49,13 +50,14 @@ struct OutgoingLine {
 }
 
 impl Outbox {
-    /// Returns a queue, and the future that writes queued lines to `output` until all senders are gone or it is closed.
+    /// Returns a queue, and the future that writes queued lines to `output` until all senders are gone or the queue is
+    /// closed.
     pub fn new<W: AsyncWrite + Unpin>(output: W) -> (Self, impl Future<Output = ()>) {
         Self::counted(output, None)
     }
 
-    /// As [`Outbox::new`], for a connection whose bytes count for a limit of all. It is closed when it has to end, with the lines that
-    /// wait.
+    /// Like [`Outbox::new`], for a connection whose bytes count toward a limit of all connections. If that limit ends the
+    /// connection, the queue is closed and the waiting lines are dropped.
     pub fn counted<W: AsyncWrite + Unpin>(
         output: W,
         total: Option<Arc<ConnectionBytes>>,
@@ -75,27 +77,27 @@ impl Outbox {
         (outbox, writing)
     }
 
-    /// Counts bytes of a message of the client, if there is a limit of all connections.
+    /// Counts the bytes of a message from or for the client, if there is a limit of all connections.
     pub(crate) fn count(&self, bytes: usize) -> Option<WaitingBytes> {
         self.total.as_ref().map(|total| total.wait(bytes))
     }
 
-    /// Waits until nothing can be written any more.
+    /// Waits until the queue is closed.
     pub async fn closed(&self) {
         self.closed.cancelled().await;
     }
 
-    /// Gives up the client: nothing more can be sent.
+    /// Closes the queue. Nothing more can be sent.
     pub fn close(&self) {
         self.closed.cancel();
     }
 
-    /// Returns whether nothing can be sent any more.
+    /// Returns whether the queue is closed.
     pub fn is_closed(&self) -> bool {
         self.closed.is_cancelled()
     }
 
-    /// Waits until the client has read nothing for this time, although lines waited.
+    /// Waits until the client has read nothing for `time`, although lines were waiting.
     pub async fn stalled(&self, time: Duration) {
         loop {
             let before = self.writes.load(Ordering::Relaxed);
@@ -107,17 +109,17 @@ impl Outbox {
         }
     }
 
-    /// Sends a notification to the peer.
+    /// Sends a notification to the client.
     pub async fn notify(&self, method: &str, params: &Value) -> Result<(), OutboxClosed> {
         self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params})).await
     }
 
-    /// Sends a request to the peer.
+    /// Sends a request to the client.
     pub async fn request(&self, id: i64, method: &str, params: &Value) -> Result<(), OutboxClosed> {
         self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await
     }
 
-    /// Responds to a request of the peer.
+    /// Responds to a request from the client.
     pub async fn respond(&self, id: &RequestId, result: Result<Value, RpcError>) -> Result<(), OutboxClosed> {
         let response = match result {
             Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
@@ -127,11 +129,11 @@ impl Outbox {
     }
 
     async fn send(&self, message: &Value) -> Result<(), OutboxClosed> {
-        // serde_json writes no newlines outside of its pretty form.
+        // serde_json only writes newlines when it pretty-prints.
         self.send_line(message.to_string()).await
     }
 
-    /// Sends a message of another peer, which is JSON without line ends.
+    /// Forwards a message from another peer, which must be JSON without newlines.
     pub async fn send_line(&self, json: String) -> Result<(), OutboxClosed> {
         let bytes = u32::try_from(json.len()).unwrap_or(u32::MAX).min(BYTES);
         let waiting = self.count(json.len());
@@ -169,7 +171,7 @@ async fn write_lines<W: AsyncWrite + Unpin>(
         let Some(line) = line else { return Ok(()) };
         chunk.extend_from_slice(line.json.as_bytes());
         chunk.push(b'\n');
-        // Each keeps its permit until it is written.
+        // Each line keeps its permit until it is written.
         let mut permits = vec![(line._permit, line._waiting)];
         while chunk.len() < CHUNK
             && let Ok(line) = lines.try_recv()
@@ -186,10 +188,10 @@ async fn write_lines<W: AsyncWrite + Unpin>(
     }
 }
 
-/// The requests of the client that have no answer yet.
+/// The requests of the client that have no response yet.
 pub type OpenRequests = Arc<Mutex<std::collections::HashMap<RequestId, CancellationToken>>>;
 
-/// The right and the duty to answer one request. A request whose responder is dropped is answered with an error.
+/// Responds to one request, exactly once. If it is dropped without a response, it responds with an error.
 pub struct Responder {
     id: RequestId,
     outbox: Outbox,
@@ -199,7 +201,7 @@ pub struct Responder {
 }
 
 impl Responder {
-    /// Returns the responder of the request `id`; `None` if a request with this id has no answer yet.
+    /// Returns the responder of the request `id`; `None` if a request with this id is still open.
     pub fn new(id: RequestId, outbox: &Outbox, open: &OpenRequests) -> Option<Self> {
         let cancelled = CancellationToken::new();
         match open.lock().entry(id.clone()) {
@@ -230,7 +232,7 @@ impl Drop for Responder {
         }
         self.open.lock().remove(&self.id);
         let (id, outbox) = (self.id.clone(), self.outbox.clone());
-        // Dropped outside of a runtime only when the process ends.
+        // A responder is only dropped outside of a runtime when the process ends.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move { outbox.respond(&id, Err(RpcError::cancelled())).await });
         }
@@ -252,7 +254,7 @@ mod tests {
         let writing = tokio::spawn(writing);
         let big = json!({"text": "x".repeat(1 << 20)});
         let mut sent = 0;
-        // 16 lines of a megabyte, the line that is being written, and no more.
+        // The queue has room for about 16 lines of a megabyte, besides the line that is being written.
         while let Ok(done) = tokio::time::timeout(Duration::from_millis(200), outbox.notify("a", &big)).await {
             done.unwrap();
             sent += 1;

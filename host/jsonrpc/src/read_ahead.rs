@@ -1,5 +1,5 @@
-//! Reads lines ahead of their handling, within bounds; blank ones are skipped. While an answer waits for a client that does not read, the end of its input
-//! is still seen.
+//! Reads lines before they are handled, within bounds, and skips blank lines. This way, the end of the client's input is noticed
+//! even while a response waits for the client to read.
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -10,9 +10,9 @@ use tokio::{
 
 use crate::{BoundedLines, Outbox, ReadLine, WaitingBytes};
 
-/// Limit of the lines that wait to be handled.
+/// Maximum number of lines that wait to be handled.
 const LINES: usize = 256;
-/// Limit of the bytes of lines that are not handled yet. A longer line waits until it is alone.
+/// Maximum size of all lines that are not handled yet, in bytes. A longer line waits until it is the only one.
 const BYTES: u32 = 16 << 20;
 
 /// A line that waits to be handled.
@@ -23,14 +23,14 @@ pub struct UnhandledLine {
     pub permit: LinePermit,
 }
 
-/// The part of the limit in bytes that one line uses. Dropping it lets further lines be read.
+/// One line's share of the byte limit. Dropping it makes room for further lines.
 pub struct LinePermit {
     _permit: OwnedSemaphorePermit,
     _waiting: Option<WaitingBytes>,
 }
 
-/// Returns the lines of `input`, and the future that reads them. The future ends with the input, or if a client that sends more
-/// than may wait has read nothing for the time `patience`.
+/// Returns the lines of `input`, and the future that reads them. The future ends with the input. It also ends if a limit is reached
+/// and the client has read nothing for the time `patience`.
 pub fn read_ahead<R: AsyncRead + Unpin>(
     mut input: BoundedLines<R>,
     outbox: &Outbox,
@@ -98,7 +98,7 @@ mod tests {
             _ = &mut reading => panic!("the second line has no permit"),
             line = lines.recv() => line.unwrap(),
         };
-        // The values parsed from the line take as much memory.
+        // The values parsed from the line still take memory, so the permit alone counts.
         drop(line);
         let is_waiting = std::future::poll_fn(|context| Poll::Ready(reading.as_mut().poll(context).is_pending())).await;
         assert!(is_waiting && lines.try_recv().is_err());

@@ -1,5 +1,6 @@
 //! A limit on the bytes that wait in all connections of a server together: messages that are being received, that are not handled
-//! yet, or that their clients have not read. Each connection has limits of its own; this one holds when many come close to theirs.
+//! yet, or that their clients have not read. Each connection also has limits of its own; this limit matters when many connections
+//! come close to theirs.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -7,8 +8,8 @@ use parking_lot::Mutex;
 use patchbay_core::Digest;
 use tokio_util::sync::CancellationToken;
 
-/// The bytes of all connections. Above the limit, of the client with the most bytes, the connection with the most is ended: a client that
-/// spreads its bytes over many connections does not displace the others.
+/// The bytes of all connections. Above the limit, the largest connection of the client with the most bytes is ended. A client that
+/// spreads its bytes over many connections therefore cannot displace other clients.
 pub struct TotalBytes {
     limit: usize,
     counted: Mutex<CountedBytes>,
@@ -36,19 +37,19 @@ pub struct ConnectionBytes {
     ended: CancellationToken,
 }
 
-/// Bytes that count for a connection until this is dropped.
+/// Bytes that are counted for a connection until this is dropped.
 pub struct WaitingBytes {
     connection: Arc<ConnectionBytes>,
     bytes: usize,
 }
 
 impl TotalBytes {
-    /// Returns an empty count with a limit in bytes.
+    /// Returns an empty count. The limit is in bytes.
     pub fn new(limit: usize) -> Arc<Self> {
         Arc::new(Self { limit, counted: Mutex::default() })
     }
 
-    /// Adds a connection of `client`, which counts nothing yet.
+    /// Adds a connection of `client`, with no bytes yet.
     pub fn connect(self: &Arc<Self>, client: Digest) -> Arc<ConnectionBytes> {
         let ended = CancellationToken::new();
         let mut counted = self.counted.lock();
@@ -80,8 +81,8 @@ impl ConnectionBytes {
         waiting
     }
 
-    /// Returns a token that is cancelled when the connection has to end, because all have too many bytes, its
-    /// client the most, and this one the most of its client.
+    /// Returns a token that is cancelled when the limit is exceeded and this is the largest connection of the client
+    /// with the most bytes. The connection must then end.
     pub fn ended(&self) -> &CancellationToken {
         &self.ended
     }
@@ -93,7 +94,7 @@ impl WaitingBytes {
         self.bytes += bytes;
         let all = &self.connection.all;
         let mut counted = all.counted.lock();
-        // One that is ended is not counted any more.
+        // A connection that was ended is no longer counted.
         let Some(own) = counted.connections.get_mut(&self.connection.number) else { return };
         own.bytes += bytes;
         counted.total += bytes;
@@ -106,7 +107,7 @@ impl WaitingBytes {
         }
     }
 
-    /// Counts these bytes no more, or all if there are fewer.
+    /// Stops counting this many bytes, or all of them if there are fewer.
     pub fn shrink(&mut self, bytes: usize) {
         let bytes = bytes.min(self.bytes);
         self.bytes -= bytes;
@@ -126,7 +127,7 @@ impl Drop for WaitingBytes {
 
 impl Drop for ConnectionBytes {
     fn drop(&mut self) {
-        // Its bytes have a reference to it, so there are none.
+        // Each `WaitingBytes` has a reference to its connection, so none exists any more.
         self.all.counted.lock().connections.remove(&self.number);
     }
 }

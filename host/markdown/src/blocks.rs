@@ -1,6 +1,6 @@
 //! Splits the stream into blocks, line by line, and commits finished blocks. The rules are CommonMark's.
 //!
-//! All decisions depend only on the characters so far: any cutting into chunks produces the same lines.
+//! All decisions depend only on the characters so far, so the lines are the same however the text is split into chunks.
 
 use crate::{
     code::FencedCode,
@@ -15,13 +15,13 @@ use crate::{
     wrap::wrap,
 };
 
-/// An unfinished line of this length becomes a paragraph's text at once, if it can be nothing else.
+/// An unfinished line is added to the paragraph once it has this many bytes, if it cannot be anything but text.
 const EARLY: usize = 128;
 
-/// A longer line is processed in parts.
+/// A line with more bytes is processed in parts.
 const MAX_LINE: usize = 256 * 1024;
 
-/// Columns of a line that is not wrapped. A longer paragraph is broken at words.
+/// Maximum columns of a paragraph that is left to the terminal to wrap. A longer one is broken between words.
 const MAX_COLUMNS: usize = 16 * 1024;
 
 #[derive(Clone)]
@@ -41,9 +41,9 @@ pub(crate) struct BlockSplitter {
     open: GrowingBlock,
     /// The line that has not ended.
     line: String,
-    /// The beginning of the line is in the paragraph already.
+    /// Whether the beginning of the line was already added to the paragraph.
     is_in_text: bool,
-    /// An empty line is due, with the prefix of this many containers.
+    /// If an empty line is due, the number of containers in its prefix.
     blank: Option<usize>,
     has_output: bool,
     out: Vec<StyledLine>,
@@ -77,7 +77,7 @@ impl BlockSplitter {
         std::mem::take(&mut self.out)
     }
 
-    /// Processes one clean character.
+    /// Processes one cleaned character.
     pub(crate) fn push(&mut self, c: char) {
         match c {
             '\n' => self.end_line(),
@@ -127,7 +127,7 @@ impl BlockSplitter {
         }
         let line = std::mem::take(&mut self.line);
         self.take_line(&line, true);
-        // The buffer is used again.
+        // Reuse the buffer.
         self.line = line;
         self.line.clear();
     }
@@ -171,7 +171,7 @@ impl BlockSplitter {
         true
     }
 
-    /// Processes a row of a table, or the row of dashes that makes the paragraph's last line its head.
+    /// Processes a row of a table, or the row of dashes that turns the paragraph's last line into the head of a table.
     fn take_in_table(&mut self, text: &str, indent: usize) -> bool {
         if indent >= CODE_INDENT || text.len() > inline::MAX_INLINE {
             return false;
@@ -210,7 +210,7 @@ impl BlockSplitter {
         self.blank = Some(depth);
     }
 
-    /// Processes the rest of a line that is not blank, after the containers that continue.
+    /// Processes the rest of a line that is not blank, after the marks of the containers that it continues.
     fn take_block(&mut self, mut rest: LineRest<'_>, mut matched: usize, is_whole: bool) {
         let mut is_new = false;
         loop {
@@ -272,15 +272,15 @@ impl BlockSplitter {
                 return;
             }
         }
-        // A line without its marks continues the paragraph of a quote or an item.
+        // Without the marks of a quote or an item, a line of text still continues its paragraph (lazy continuation).
         if is_new || !matches!(self.open, GrowingBlock::Paragraph(_)) {
             self.close_to_if(matched, is_new);
         }
         self.text(rest.trimmed(), is_whole);
     }
 
-    /// Closes the blocks that the line does not continue, before a new block. After the first new
-    /// container, all containers are new.
+    /// Before a new block, closes the blocks that the line does not continue. Does nothing if `is_new`, because an
+    /// earlier container of the same line has already closed them.
     fn close_to_if(&mut self, matched: usize, is_new: bool) {
         if !is_new {
             self.close_block();
@@ -336,7 +336,7 @@ impl BlockSplitter {
 
     fn open_fence(&mut self, fence: marks::FenceMark<'_>, indent: usize) {
         self.begin_code();
-        // The language is dropped, a title or a file name is not.
+        // The language is dropped, but a title or file name after it is printed.
         let title = fence.info.split_once(' ').map_or("", |(_, title)| title.trim());
         if !title.is_empty() {
             let faint = TextStyle { faint: true, ..TextStyle::default() };
@@ -362,7 +362,8 @@ impl BlockSplitter {
         self.emit_code(vec![TextSpan::plain(rest.text.as_ref())]);
     }
 
-    /// Sets code apart, and prints markers of items, which would otherwise precede the code on its line.
+    /// Separates code from the text above. Pending markers of items are printed on a line of their own, because the
+    /// code begins at column 0.
     fn begin_code(&mut self) {
         if self.containers.iter().any(BlockContainer::has_marker_left) {
             self.emit_rows([Vec::new()]);
@@ -406,7 +407,7 @@ impl BlockSplitter {
             self.emit_rows([Vec::new()]);
         }
         self.containers.truncate(depth);
-        // The empty line that is due stands before the container that follows.
+        // The empty line that is due comes before the next container.
         self.blank = self.blank.map(|blank| blank.min(depth));
     }
 
@@ -420,7 +421,7 @@ impl BlockSplitter {
         }
     }
 
-    /// Prints a line of code, after only the marks of quotes.
+    /// Prints a line of code, with only the marks of quotes as its prefix.
     fn emit_code(&mut self, spans: Vec<TextSpan>) {
         self.emit_blank();
         let quotes = self.containers.iter().filter(|container| container.is_quote()).count();

@@ -3,10 +3,11 @@
 
 use patchbay_core::text::TextCleaner;
 
-/// Marks a hard line break within a paragraph's source. A noncharacter: [`InputCleaner`] removes it from the input.
+/// Marks a hard line break within a paragraph's source. It is a noncharacter, which [`InputCleaner`] removes from the
+/// input.
 pub(crate) const BREAK: char = '\u{FFFF}';
 
-/// Cleans a stream of characters: line ends become `\n`, hidden characters and two noncharacters are dropped.
+/// Cleans a stream of characters: converts line ends to `\n`, and drops hidden characters and two noncharacters.
 #[derive(Clone, Default)]
 pub(crate) struct InputCleaner(TextCleaner);
 

@@ -13,7 +13,7 @@ use crate::{
 pub(crate) struct FencedCode {
     mark: u8,
     length: usize,
-    /// Columns of the fence's own indentation, which its lines lose.
+    /// Indentation of the fence in columns, which is removed from the lines of code, too.
     indent: usize,
     colours: Option<CodeColours>,
 }

@@ -1,8 +1,8 @@
-//! The quotes and list items around a block, and the prefix that they give its lines.
+//! The quotes and list items around a block, and the prefix that they add to its lines.
 
 use crate::marks::{ItemMark, LineRest};
 
-/// Deepest nesting of quotes and lists. Deeper ones are shown as text, which bounds the cost of each line.
+/// Maximum nesting of quotes and lists. Deeper levels are shown as text, which bounds the cost of each line.
 pub(crate) const MAX_DEPTH: usize = 16;
 
 #[derive(Clone)]
@@ -24,8 +24,8 @@ pub(crate) struct ListItem {
 }
 
 impl ListItem {
-    /// Begins an item after `sibling`. A bullet is always `-`. A number is kept, unless it repeats the number before
-    /// it; then it is the next one, because authors write `1.` for every item.
+    /// Creates the item after `sibling`. A bullet is always shown as `-`. A number is kept unless it repeats the
+    /// previous number; then the next number is shown, because authors often write `1.` for every item.
     pub(crate) fn new(mark: ItemMark, indent: usize, sibling: Option<&BlockContainer>) -> Self {
         let before = match sibling {
             Some(BlockContainer::Item(item)) if item.delimiter == mark.delimiter => item.numbers,
@@ -63,7 +63,7 @@ impl BlockContainer {
         matches!(self, Self::Quote)
     }
 
-    /// Whether the first line of the item was not written yet.
+    /// Whether this is an item whose marker was not written yet.
     pub(crate) fn has_marker_left(&self) -> bool {
         matches!(self, Self::Item(item) if !item.is_marker_out)
     }

@@ -1,7 +1,7 @@
-//! Colours of code, from grammars that are loaded at the first fence which names a known language.
+//! Colours code by its grammar. The grammars are loaded when a fence first names a language.
 //!
 //! Colours are indices of the terminal's palette, which keeps code readable in every theme. White, black and yellow are
-//! not used, because one of two backgrounds hides them.
+//! not used, because they are hard to read on either a light or a dark background.
 
 use std::{str::FromStr as _, sync::LazyLock};
 
@@ -18,10 +18,10 @@ use crate::style::{TerminalColour, TextSpan, TextStyle};
 /// Code beyond this many bytes in one block has no colours.
 const MAX_CODE: usize = 512 * 1024;
 
-/// A longer line ends the colours of its block: grammars may backtrack, and hostile lines make them.
+/// A line with more bytes ends the colours of its block, because a hostile line can make a grammar backtrack endlessly.
 const MAX_CODE_LINE: usize = 1_000;
 
-/// Marks of [`Color::a`]; other values mean the terminal's own colour.
+/// Values of [`Color::a`] that mark palette colours and faint text. Other values mean the terminal's own colour.
 const INDEXED: u8 = 0;
 const FAINT: u8 = 1;
 
@@ -60,7 +60,7 @@ pub(crate) struct CodeColours {
 }
 
 impl CodeColours {
-    /// Returns `None` if no grammar has the name `language`.
+    /// Returns `None` if `language` is plain text, or has no known grammar.
     pub(crate) fn new(language: &str) -> Option<Self> {
         let language = match language.to_ascii_lowercase().as_str() {
             "" | "text" | "txt" | "plain" | "plaintext" | "output" => return None,

@@ -11,14 +11,14 @@ use crate::{
     style::{TerminalColour, TextSpan, TextStyle},
 };
 
-/// Longer texts are shown unparsed: the parser's cost on hostile text must be bounded.
+/// Source with more bytes is shown unparsed, to bound the parser's cost on hostile text.
 pub(crate) const MAX_INLINE: usize = 16 * 1024;
 
-/// Bytes of the link targets of all spans of a text. With more, nothing in it is a link.
+/// Limit of the link targets of all spans of a text together, in bytes. If it is exceeded, no span is a link.
 const MAX_TARGETS: usize = 64 * 1024;
 
-/// Inserted before the parsed text to prevent it from being parsed as a block. It is punctuation
-/// because emphasis may begin after it.
+/// Inserted before the parsed text to prevent it from being parsed as a block. It is a punctuation character, because
+/// emphasis can begin after punctuation.
 const GUARD: &str = ".";
 
 /// Returns a parser for `guarded`, which is one line that begins with [`GUARD`].
@@ -56,7 +56,7 @@ struct OpenLink {
     address: String,
     is_image: bool,
     is_email: bool,
-    /// Number of finished spans at its beginning.
+    /// Number of finished spans when it was opened.
     begin: usize,
 }
 
@@ -67,7 +67,7 @@ struct SpanWriter<'o> {
     italic: usize,
     strike: usize,
     open: Vec<OpenLink>,
-    /// Text in one style that is not in `spans` yet: bare addresses are found in it.
+    /// Text in one style that is not in `spans` yet. It is searched for bare addresses when it is complete.
     pending: String,
     spans: Vec<TextSpan>,
 }
@@ -126,7 +126,7 @@ impl<'o> SpanWriter<'o> {
         style
     }
 
-    /// The target of the innermost link, if it may be one.
+    /// Returns the target of the innermost open link, if its address can be a target.
     fn link(&self) -> Option<Arc<str>> {
         let open = self.open.iter().rev().find(|open| !open.is_image)?;
         links::target(&open.address, self.options)
@@ -143,7 +143,7 @@ impl<'o> SpanWriter<'o> {
         }
     }
 
-    /// Not joined with the span before, which keeps `OpenLink::begin` exact.
+    /// Adds a span without joining it to the previous one, which keeps `OpenLink::begin` exact.
     fn push(&mut self, text: String, style: TextStyle, link: Option<Arc<str>>) {
         if !text.is_empty() {
             self.spans.push(TextSpan { text, style, link });
@@ -169,7 +169,7 @@ impl<'o> SpanWriter<'o> {
         self.open.push(OpenLink { address, is_image, is_email, begin: self.spans.len() });
     }
 
-    /// Writes the address after the text, unless they are equal. This makes the target visible and part of a copy.
+    /// Writes the address after the text, unless they are equal. This makes the target visible, and users can copy it.
     fn close(&mut self) {
         self.flush();
         let Some(open) = self.open.pop() else { return };
@@ -186,7 +186,8 @@ impl<'o> SpanWriter<'o> {
 
     fn finish(mut self) -> Vec<TextSpan> {
         self.flush();
-        // An address is written again for each span of its text. It is also written after the text.
+        // Each span of a link repeats its target, which can multiply a long address. Dropping the targets loses
+        // nothing, because addresses are also written after the text.
         let targets: usize = self.spans.iter().filter_map(|span| span.link.as_ref()).map(|link| link.len()).sum();
         if targets > MAX_TARGETS {
             self.spans.iter_mut().for_each(|span| span.link = None);

@@ -5,13 +5,15 @@
 //!
 //! - [`MarkdownRenderer`]: chunks in, finished lines out. `blocks` splits the stream, with `marks` and `containers` for
 //!   the beginnings of lines; `paragraph`, `table` and `code` are the blocks that stay open over several lines.
-//! - `inline`, `links` and `wrap` render the text of a block; `settled` finds what of a growing paragraph is final.
+//! - `inline`, `links` and `wrap` render the text of a block; `settled` finds the part of a growing paragraph that is
+//!   final.
 //! - [`StyledLine`] and [`TextSpan`]: the output; [`StyledLine::to_ansi`] writes it for a terminal.
-//! - `clean`: no control, bidi or other hidden character of the input reaches the output.
+//! - `clean` keeps control, bidi and other hidden characters out of the output.
 //!
-//! Bounds, beyond which text degrades but stays complete: 16 containers deep; 16 KB of inline source, beyond it no
-//! emphasis; 4 KB between the marks of emphasis in a growing paragraph; 32 KB of a table, then its widths are fixed;
-//! 512 KB of code or 1,000 bytes of a line, then no colours; 256 KB of a line, then it is broken.
+//! Beyond the following bounds, the output is simpler but still complete. Containers nest up to 16 deep. Inline source
+//! over 16 KiB is not parsed, and emphasis in a growing paragraph must close within 4 KiB. The column widths of a table
+//! are fixed after 32 KiB. Code has no colours after 512 KiB, or after a line of over 1,000 bytes. Lines over 256 KiB
+//! are broken.
 //!
 //! ```
 //! use patchbay_markdown::{MarkdownRenderer, Palette, RenderOptions};

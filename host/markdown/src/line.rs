@@ -17,7 +17,7 @@ pub struct StyledLine {
 }
 
 impl StyledLine {
-    /// Joins equal neighbours of `spans` and removes trailing blanks.
+    /// Joins neighbouring spans that look the same, and removes trailing blanks.
     pub(crate) fn new(spans: impl IntoIterator<Item = TextSpan>) -> Self {
         let mut joined = Vec::new();
         for span in spans {
@@ -43,7 +43,7 @@ impl StyledLine {
         self.spans.iter().map(|span| span.text.as_str()).collect()
     }
 
-    /// Returns the number of columns that the line takes on a terminal. A tab goes to the next multiple of 8.
+    /// Returns the number of columns that the line takes on a terminal. A tab advances to the next multiple of 8.
     pub fn width(&self) -> usize {
         let text = self.text();
         let mut columns = 0;
@@ -56,7 +56,7 @@ impl StyledLine {
         columns
     }
 
-    /// Returns the first columns of the line, at most `columns`, for rows that must not wrap. Tabs become spaces.
+    /// Returns the line truncated to `columns` columns, for rows that must not wrap. Tabs become spaces.
     pub fn cut(&self, columns: usize) -> Self {
         let text = self.text();
         let mut rest = self.spans.iter();
@@ -152,7 +152,7 @@ mod tests {
         let line = StyledLine::new([TextSpan::plain(family), span(heart, bold), TextSpan::plain("x")]);
         assert_eq!((line.width(), line.cut(5)), (5, line.clone()));
         assert_eq!((line.cut(4).text(), line.cut(3).text()), (format!("{family}{heart}"), family.to_owned()));
-        // A character that two spans share is whole.
+        // A grapheme that two spans share is not split.
         let line = StyledLine::new([TextSpan::plain("❤"), span("\u{fe0f}x", bold)]);
         assert_eq!(
             (line.cut(1).text(), line.cut(2).text(), line.cut(3).text()),

@@ -1,4 +1,4 @@
-//! Links: which addresses become targets, and bare addresses in text.
+//! Decides which addresses become link targets, and finds bare addresses in text.
 
 use std::{fmt::Write as _, sync::Arc};
 
@@ -7,7 +7,7 @@ use crate::{
     style::{TerminalColour, TextSpan, TextStyle, append},
 };
 
-/// Longer addresses are shown but do not become targets: terminals ignore them.
+/// Addresses with more bytes are shown but do not become targets, because terminals ignore them.
 const MAX_ADDRESS: usize = 2_000;
 
 /// Returns `style` for the text of a link.
@@ -19,8 +19,8 @@ pub(crate) fn style(mut style: TextStyle, options: &RenderOptions) -> TextStyle 
     style
 }
 
-/// Returns the target for `address` if it is http(s) and links are enabled. Everything but printable ASCII is encoded:
-/// no character may end the escape sequence of the link.
+/// Returns the target for `address` if it is http(s) and links are enabled. Everything but printable ASCII is
+/// percent-encoded, because no character may end the escape sequence of the link.
 pub(crate) fn target(address: &str, options: &RenderOptions) -> Option<Arc<str>> {
     if !options.links || address.len() > MAX_ADDRESS || !is_web(address) {
         return None;

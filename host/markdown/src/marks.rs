@@ -5,7 +5,7 @@ use std::borrow::Cow;
 /// Columns between two tab stops in Markdown.
 const TAB: usize = 4;
 
-/// Columns of indentation that make code.
+/// Columns of indentation that turn a line into code.
 pub(crate) const CODE_INDENT: usize = 4;
 
 /// The remainder of a line, with the column at which it begins.
@@ -42,7 +42,7 @@ impl<'l> LineRest<'l> {
         self.text.trim_start_matches([' ', '\t'])
     }
 
-    /// Removes up to `columns` columns of leading blanks. What remains of a tab becomes blanks.
+    /// Removes up to `columns` columns of leading blanks. The rest of a partly removed tab becomes blanks.
     pub(crate) fn strip(&mut self, columns: usize) {
         let goal = self.column + columns;
         let mut bytes = 0;
@@ -89,7 +89,7 @@ fn next_stop(column: usize) -> usize {
 /// The marker of a list item.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct ItemMark {
-    /// The last character: `-`, `*` and `+`, or `.` and `)` after a number.
+    /// The last character: `-`, `*` or `+`, or after a number `.` or `)`.
     pub(crate) delimiter: u8,
     pub(crate) number: Option<u32>,
     pub(crate) bytes: usize,
@@ -149,7 +149,7 @@ pub(crate) fn fence(text: &str) -> Option<FenceMark<'_>> {
     (length >= 3 && !(mark == b'`' && info.contains('`'))).then_some(FenceMark { mark, length, info })
 }
 
-/// Whether `text` is a line that contains only HTML, which is shown as it is. An address in `<…>` does not count.
+/// Whether `text` is a line that contains only HTML, which is shown unchanged. An address in `<…>` does not count.
 pub(crate) fn is_html(text: &str) -> bool {
     let Some(tag) = text.strip_prefix('<') else { return false };
     let name = tag.trim_start_matches(['/', '!', '?']);

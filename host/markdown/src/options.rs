@@ -3,10 +3,10 @@
 /// How prose is broken. Code is never broken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WrapMode {
-    /// Between words, at the number of columns.
+    /// Between words, at [`RenderOptions::columns`].
     #[default]
     Words,
-    /// Not at all: a paragraph is one line, which the terminal breaks and rejoins as its window changes.
+    /// Not at all: a paragraph is one line, which the terminal wraps, and wraps again when its window is resized.
     Terminal,
 }
 
@@ -23,7 +23,7 @@ pub enum Palette {
 /// The options of a renderer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RenderOptions {
-    /// Width of prose and tables in columns. Values outside 10 to 1,000 count as the nearest of these.
+    /// Width of prose and tables in columns. Values are clamped to 10 to 1,000.
     pub columns: usize,
     /// How the lines of prose are broken.
     pub wrap: WrapMode,

@@ -1,7 +1,8 @@
 //! A paragraph that is still growing. Rows leave it as soon as no later text can change them.
 //!
-//! Its source is parsed again after a growth that depends on the characters so far, never on the chunks in which they
-//! arrived. Because the growth is a fraction of the open text, the total cost is linear.
+//! Its source is parsed again whenever it has grown by a certain amount, which depends only on the characters so far,
+//! never on how they were split into chunks. Because this amount is proportional to the open text, the total cost is
+//! linear.
 
 use crate::{
     clean::BREAK,
@@ -12,7 +13,7 @@ use crate::{
     wrap::wrap,
 };
 
-/// Rows that stay open, because readers see them change least when the last ones are committed together.
+/// How many of the last rows stay open. Committing the last rows together makes the fewest visible changes.
 const OPEN_ROWS: usize = 2;
 
 /// The smallest growth between two parses of the source, in bytes.
@@ -23,13 +24,13 @@ pub(crate) struct Paragraph {
     style: TextStyle,
     /// Rendered text that is not committed.
     ready: Vec<TextSpan>,
-    /// The part of the source after `ready`, which may still change.
+    /// The source after `ready`, which later text may still affect.
     source: String,
     /// A last line that may become the head of a table; the next line decides.
     held: Option<String>,
-    /// How the last line ended; it matters if another follows.
+    /// How the last line ended, which matters if another line follows.
     line_end: Option<LineEnd>,
-    /// Length of `source` at the next parse.
+    /// The length of `source` at which it is parsed next.
     look_at: usize,
     has_rows_out: bool,
 }
@@ -45,7 +46,7 @@ impl Paragraph {
         Self { look_at: STEP, ..Self::default() }
     }
 
-    /// Whether an underline would still make it a heading.
+    /// Whether an underline could still turn it into a heading.
     pub(crate) fn is_whole(&self) -> bool {
         !self.has_rows_out && self.ready.is_empty()
     }
@@ -97,7 +98,7 @@ impl Paragraph {
         self.held.take()
     }
 
-    /// Makes the held line a line like the others.
+    /// Adds the held line to the paragraph as ordinary text.
     pub(crate) fn release(&mut self) {
         if let Some(line) = self.held.take() {
             self.begin_line(&line);
@@ -110,7 +111,7 @@ impl Paragraph {
         self.source.len() >= self.look_at
     }
 
-    /// Returns the rows that no later text can change, but the last [`OPEN_ROWS`].
+    /// Returns the rows that no later text can change, except for the last [`OPEN_ROWS`].
     pub(crate) fn look(&mut self, columns: usize, options: &RenderOptions) -> Vec<Vec<TextSpan>> {
         self.settle(options);
         let mut rows = wrap(&self.ready, columns);

@@ -4,7 +4,8 @@ use crate::{blocks::BlockSplitter, clean::InputCleaner, line::StyledLine, option
 
 /// Renders Markdown that arrives in chunks.
 ///
-/// Returned lines are final. Each character is processed a bounded number of times, and the open part is bounded.
+/// Returned lines are final. Each character is processed a bounded number of times, and the size of the open text is
+/// bounded.
 #[derive(Clone)]
 pub struct MarkdownRenderer {
     cleaner: InputCleaner,
@@ -17,8 +18,8 @@ impl MarkdownRenderer {
         Self { cleaner: InputCleaner::default(), blocks: BlockSplitter::new(options) }
     }
 
-    /// Adds the next chunk and returns the lines that it finishes. They never change, and they do not depend on
-    /// how the text is cut into chunks.
+    /// Adds the next chunk and returns the lines that it finishes. Returned lines never change, and do not depend on
+    /// how the text is split into chunks.
     pub fn push(&mut self, chunk: &str) -> Vec<StyledLine> {
         for c in chunk.chars() {
             if let Some(c) = self.cleaner.next(c) {
@@ -29,7 +30,7 @@ impl MarkdownRenderer {
     }
 
     /// Returns the open block as it would be drawn now, at most its last `max_rows` lines. The cost grows with the open
-    /// block, not with the answer.
+    /// block, not with the whole answer.
     pub fn tail(&self, max_rows: usize) -> Vec<StyledLine> {
         let mut preview = self.blocks.clone();
         preview.drop_partial_fence();
@@ -40,7 +41,8 @@ impl MarkdownRenderer {
         lines
     }
 
-    /// Returns whether other text may follow the lines that were returned so far, without being inside a block.
+    /// Returns whether other text can be printed after the lines that were returned so far without interrupting a
+    /// block.
     pub fn is_between_blocks(&self) -> bool {
         self.blocks.is_between_blocks()
     }

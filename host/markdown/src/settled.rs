@@ -11,8 +11,8 @@ pub(crate) const MAX_OPEN: usize = 4 * 1024;
 /// Brackets inside brackets up to this depth are matched.
 const MAX_BRACKETS: usize = 16;
 
-/// Returns the length of the beginning of `source` that is settled. It ends before a word, outside of all marks; or, in
-/// a text without blanks, anywhere.
+/// Returns the length of the beginning of `source` that is settled. It ends before a word or a wide character, outside
+/// of all marks. If there is no such position in a long text, it ends after the last blank, or at the end.
 pub(crate) fn settled_end(source: &str) -> usize {
     let guarded = inline::guarded(source);
     let guard = guarded.len() - source.len();
@@ -48,8 +48,8 @@ pub(crate) fn settled_end(source: &str) -> usize {
     end
 }
 
-/// Returns the last position at or after `from` where a row may end finally: after a blank,
-/// or between two wide characters.
+/// Returns the last position after `from` at which a row can end: after a blank, or between two wide characters.
+/// Returns 0 if there is none.
 fn last_boundary(text: &str, from: usize) -> usize {
     let mut next: Option<char> = None;
     for (at, c) in text[from..].char_indices().rev() {

@@ -49,7 +49,7 @@ pub struct TextStyle {
     pub colour: Option<TerminalColour>,
 }
 
-/// A piece of a line in one style. Its text has no control characters but tabs of code.
+/// A piece of a line in one style. Its text has no control characters, except for tabs in code.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TextSpan {
     /// The text, never empty in a finished line.

@@ -1,4 +1,4 @@
-//! Tables: columns aligned by display width, without boxes, because a copy should be plain text.
+//! Tables: columns aligned by display width, without boxes, because users copy tables as plain text.
 
 use crate::{
     inline,
@@ -10,13 +10,14 @@ use crate::{
 /// Blanks between two columns.
 const GAP: usize = 2;
 
-/// A column that must wrap is at least this wide; otherwise rows become `name: value` lines.
+/// A column that must wrap is at least this wide. If there is no room for that, rows become `name: value` lines.
 const MIN_WIDTH: usize = 8;
 
 /// A table with more columns is shown as text.
 const MAX_COLUMNS: usize = 64;
 
-/// Source bytes of rows that are buffered to find the widths. Longer tables keep the widths of their beginning.
+/// How many source bytes of rows are buffered to find the column widths. A longer table keeps the widths of its
+/// beginning.
 const MAX_HELD: usize = 32 * 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,7 +31,8 @@ pub(crate) enum ColumnAlign {
 enum TableLayout {
     /// The rows are aligned to columns of these widths.
     Aligned(Vec<usize>),
-    /// One `name: value` line for each cell, with these names. Each has one row at most: it is repeated for each row of the table.
+    /// One `name: value` line for each cell, with these names. A name is truncated to one line, because it is repeated for each row
+    /// of the table.
     Pairs(Vec<TableCell>),
 }
 
@@ -59,7 +61,7 @@ impl MarkdownTable {
         Some(Self { aligns, head, rows: Vec::new(), held: 0, layout: None })
     }
 
-    /// Adds a row. Surplus cells are joined to the last one to keep their text; missing cells at its end stay missing.
+    /// Adds a row. Surplus cells are joined to the last one to keep their text; missing cells are not added.
     pub(crate) fn add(&mut self, line: &str, options: &RenderOptions) {
         let mut cells = split_cells(line);
         let columns = self.aligns.len();
@@ -130,7 +132,8 @@ impl MarkdownTable {
         if used > available {
             return TableLayout::Pairs(self.head.iter().map(|name| first_row(name, columns)).collect());
         }
-        // Each spare column goes to the column with the widest content; both numbers are small.
+        // Spare width goes, one terminal column at a time, to the table column that lacks the most. Both numbers are
+        // small.
         for _ in used..available {
             let needs = widths.iter().zip(&natural).map(|(width, natural)| natural - width).enumerate();
             if let Some((index, _)) = needs.max_by_key(|(index, need)| (*need, usize::MAX - index)) {
@@ -174,7 +177,7 @@ fn pairs(names: &[TableCell], row: &[TableCell], columns: usize, lines: &mut Vec
     }
 }
 
-/// Returns the part of `cell` that fits into one row, with a sign that more follows.
+/// Returns the part of `cell` that fits into one row, with an ellipsis if more follows.
 fn first_row(cell: &TableCell, columns: usize) -> TableCell {
     let mut rows = wrap(cell, columns).into_iter();
     let mut first = rows.next().map(|row| row.spans).unwrap_or_default();
@@ -219,7 +222,7 @@ fn column_align(cell: &str) -> Option<ColumnAlign> {
     })
 }
 
-/// The cells of a row, trimmed. `\|` is a `|` in a cell.
+/// Returns the cells of a row, trimmed. `\|` is a `|` in a cell.
 fn split_cells(line: &str) -> Vec<String> {
     let line = line.trim();
     let line = line.strip_prefix('|').unwrap_or(line);

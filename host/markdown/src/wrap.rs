@@ -12,7 +12,7 @@ use crate::{
 const MAX_WORD: usize = 1_000;
 
 pub(crate) struct WrappedRow {
-    /// Its text, without the blanks at which it was broken.
+    /// The text of the row, without the blanks at which it was broken.
     pub(crate) spans: Vec<TextSpan>,
     /// Byte offset of the row in the joined text of all spans.
     pub(crate) start: usize,
@@ -25,7 +25,7 @@ struct Word {
     width: usize,
     /// Columns of the blanks after it.
     blank: usize,
-    /// A hard line break follows.
+    /// Whether a hard line break follows.
     is_last: bool,
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn wrap(spans: &[TextSpan], columns: usize) -> Vec<WrappedRow> {
     slice(spans, &rows)
 }
 
-/// The spans of each row. Rows are in order: one pass over the spans is enough.
+/// Returns the spans of each row. Because rows are in order, one pass over the spans is enough.
 fn slice(spans: &[TextSpan], rows: &[(usize, usize)]) -> Vec<WrappedRow> {
     let mut first = 0;
     let mut offset = 0;
@@ -115,7 +115,7 @@ fn words(text: &str) -> Vec<Word> {
     words
 }
 
-/// Whether a row may end between two characters: beside wide ones, but not before closing nor after opening marks.
+/// Whether a row may end between two characters: next to wide ones, but neither before closing nor after opening marks.
 fn breaks(left: &str, right: &str) -> bool {
     const CLOSING: &str = "、。，．：；？！）」』】》〉〕ー々…)]}.,:;!?%\"'";
     const OPENING: &str = "（「『【《〈〔([{\"'";

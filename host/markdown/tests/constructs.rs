@@ -1,4 +1,4 @@
-//! Each construct with its exact lines, at the widths of a narrow, a usual and a wide terminal.
+//! Tests the exact lines of each construct, for a narrow, a usual and a wide terminal.
 
 use patchbay_markdown::{MarkdownRenderer, Palette, RenderOptions, StyledLine, TerminalColour, WrapMode};
 
@@ -206,7 +206,7 @@ fn very_narrow_tables_become_pairs() {
     assert_eq!(text_at(20, source), expected);
 }
 
-/// A name of the head is repeated for each row: two short texts must not make a long one.
+/// A name in the head is repeated for each row. A long name and many rows must not multiply into a huge output.
 #[test]
 fn names_and_missing_cells_of_pairs_do_not_multiply() {
     let head = "word ".repeat(3_000);

@@ -1,4 +1,5 @@
-//! Laws for any text: cutting into chunks changes nothing, no input panics, nothing hidden comes out, time is linear.
+//! Properties for any text: splitting it into chunks changes nothing, no input panics, nothing hidden comes out, and
+//! the time is linear.
 
 use std::time::{Duration, Instant};
 
@@ -164,7 +165,7 @@ proptest! {
 
     #[test]
     fn the_tail_is_what_finish_returns(source in pieces(), options in options()) {
-        // The tail is always broken at words: a window shows no more than its width.
+        // The tail always wraps at words, because a preview cannot be wider than the window.
         let options = RenderOptions { wrap: WrapMode::Words, ..options };
         let mut renderer = MarkdownRenderer::new(options);
         renderer.push(&source);
@@ -202,7 +203,7 @@ proptest! {
     }
 }
 
-/// Time for `source` in small chunks, with a tail now and then as a front asks for it.
+/// Returns the time to render `source` in small chunks, with an occasional tail, as a front would request it.
 fn time(source: &str, options: RenderOptions) -> Duration {
     let begin = Instant::now();
     let mut renderer = MarkdownRenderer::new(options);
@@ -288,7 +289,7 @@ fn large_blocks_take_linear_time() {
     assert!(slow[0].0 < Duration::from_secs(15), "{slow:#?}");
 }
 
-/// Breaking a paragraph into rows loses no blank and adds none, wherever its marks are.
+/// Breaking a paragraph into rows neither loses nor adds blanks, wherever its marks are.
 #[test]
 fn all_words_of_a_paragraph_stay_apart() {
     let words = ["plain", "**bold**", "a", "[link](https://a.example/x)", "`code`", "*it*", "(see", "that),", "and"];

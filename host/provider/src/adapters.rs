@@ -1,4 +1,5 @@
-//! The adapters: the built-in ones, and the files of the folder. A reload reads them; `check` examines a single file.
+//! Reads the adapters: the bundled ones and the files of the providers folder. Called by a reload, and for a single
+//! file by `check`.
 
 use std::{
     collections::BTreeMap,
@@ -19,18 +20,18 @@ use patchbay_workspace::open_regular_file;
 use serde::Deserialize;
 use tokio::sync::OnceCell;
 
-/// The world that an adapter implements. The store has descriptions by digest and world.
+/// The world that an adapter implements. The store keeps descriptions by digest and world.
 pub(crate) const WORLD: &str = "patchbay:provider@0.1";
 
-/// An adapter of the binary.
+/// An adapter that is part of the binary.
 #[derive(Clone, Copy, Debug)]
 pub struct BundledAdapter {
     /// The name of its provider.
     pub name: &'static str,
     /// The bytes of the component.
     pub bytes: &'static [u8],
-    /// The component's description of itself, made by `patchbay-bundle` to avoid running the adapter at start: JSON
-    /// with `digest`, the component's, and `manifest`, an [`AdapterManifest`].
+    /// The component's description of itself, as JSON with its `digest` and its `manifest`, an [`AdapterManifest`].
+    /// `patchbay-bundle` generates it, so the adapter does not have to run at startup.
     pub description: &'static str,
 }
 
@@ -40,14 +41,14 @@ pub(crate) struct Adapter {
     pub(crate) manifest: AdapterManifest,
     bytes: Bytes,
     loaded: OnceCell<Arc<LoadedAdapter>>,
-    /// Its facts about unlisted models, by model and options.
+    /// The adapter's facts about unlisted models, by model and options.
     facts: Mutex<FactsOfModels>,
 }
 
-/// An adapter's answers about models: JSON, or `None` if it answers no such questions.
+/// The facts that an adapter reported about models, as JSON; `None` if it does not report facts.
 type FactsOfModels = BTreeMap<(String, Vec<(String, String)>), Option<String>>;
 
-/// Models whose facts are kept; a person uses few.
+/// How many models' facts are cached. A user works with few models.
 const KEPT_FACTS: usize = 64;
 
 #[derive(Clone)]
@@ -57,7 +58,7 @@ enum Bytes {
 }
 
 impl Adapter {
-    /// Returns the adapter of a file.
+    /// Returns an adapter that was read from a file.
     pub(crate) fn read(digest: Digest, bytes: Arc<[u8]>, manifest: AdapterManifest) -> Self {
         Self::new(digest, manifest, Bytes::Read(bytes))
     }
@@ -66,7 +67,8 @@ impl Adapter {
         Self { digest, manifest, bytes, loaded: OnceCell::new(), facts: Mutex::default() }
     }
 
-    /// Returns the component, ready to be instantiated. The first call compiles it. Callers keep it across a reload.
+    /// Returns the component, ready to be instantiated. The first call compiles it. Callers can keep it across a
+    /// reload.
     pub(crate) async fn loaded(&self, sandbox: &Arc<Sandbox>) -> Result<Arc<LoadedAdapter>, Failure> {
         let load = || async {
             let bytes = match &self.bytes {
@@ -78,8 +80,8 @@ impl Adapter {
         self.loaded.get_or_try_init(load).await.cloned()
     }
 
-    /// Returns the adapter's facts of an unlisted model: supposed to be a JSON object. The
-    /// adapter is asked once for each model.
+    /// Returns the adapter's facts about an unlisted model, which should be a JSON object. The adapter runs only once
+    /// for each model and options.
     pub(crate) async fn facts(
         &self,
         sandbox: &Sandbox,
@@ -101,17 +103,18 @@ impl Adapter {
     }
 }
 
-/// The files of the folder: adapters by name, and the files that are none.
+/// The files of the providers folder: adapters by name, and invalid files.
 #[derive(Clone, Default)]
 pub(crate) struct FoundAdapters {
     pub(crate) adapters: BTreeMap<Name, Arc<Adapter>>,
     /// Why a file cannot be used, by file name.
     pub(crate) invalid: BTreeMap<String, String>,
-    /// Why a component can never be used. It is not run again. Components of existing files only.
+    /// Why a component can never be used. Such a component is not run again. Contains only components of existing
+    /// files.
     pub(crate) permanently_invalid: BTreeMap<Digest, String>,
 }
 
-/// Returns the adapters of the binary, by name. One with an unreadable description is left out.
+/// Returns the bundled adapters, by name. An adapter with an unreadable description is left out.
 pub(crate) fn bundled(adapters: &[BundledAdapter]) -> BTreeMap<Name, Arc<Adapter>> {
     #[derive(Deserialize)]
     struct Description {
@@ -137,7 +140,7 @@ pub(crate) struct DescribeError {
     pub(crate) why: String,
     /// Whether the same bytes would fail again.
     pub(crate) permanent: bool,
-    /// The last lines that it printed before it trapped.
+    /// The last lines that the component printed before it trapped.
     pub(crate) printed: Vec<String>,
 }
 
@@ -154,7 +157,7 @@ impl From<Failure> for DescribeError {
     }
 }
 
-/// Gets the manifest of an adapter. Tests have a fake.
+/// Determines the manifest of an adapter. Tests use a fake.
 pub(crate) trait Describe: Send + Sync {
     /// Returns the manifest of the component `bytes`, which has the digest `digest`.
     fn describe(
@@ -164,7 +167,7 @@ pub(crate) trait Describe: Send + Sync {
     ) -> impl Future<Output = Result<AdapterManifest, DescribeError>> + Send;
 }
 
-/// Describes adapters in the sandbox, each digest once; the store keeps the result.
+/// Describes adapters in the sandbox, once for each digest, and keeps the result in the store.
 pub(crate) struct SandboxDescriber<'a> {
     pub(crate) store: &'a Store,
     pub(crate) sandbox: &'a Arc<Sandbox>,
@@ -184,7 +187,7 @@ impl Describe for SandboxDescriber<'_> {
         }
         let loaded = self.sandbox.load_adapter(digest, bytes.to_vec()).await?;
         let manifest = self.sandbox.describe_adapter(&loaded).await?;
-        // A manifest consists of texts and numbers, which JSON can always express.
+        // A manifest consists of strings and numbers, which JSON can always express.
         let json = serde_json::to_string(&manifest).unwrap_or_default();
         if let Err(error) = self.store.keep_described(digest, WORLD, json).await {
             tracing::warn!("cannot store the description of an adapter: {error}");
@@ -193,8 +196,8 @@ impl Describe for SandboxDescriber<'_> {
     }
 }
 
-/// Reads the files of `folder`. An unchanged file keeps its adapter of `known`; if a new version cannot be used, the earlier one
-/// stays. A missing folder is an empty one.
+/// Reads the files of `folder`. An unchanged file keeps its adapter from `known`, and so does a file whose new version cannot be
+/// used. A missing folder counts as empty.
 pub(crate) async fn files(folder: &Path, known: &FoundAdapters, describe: &impl Describe) -> FoundAdapters {
     let mut found = FoundAdapters::default();
     let folder = folder.to_owned();

@@ -1,8 +1,8 @@
-//! The models of the providers: those that their APIs listed ([`Catalogue`]), put together with the tables of the adapters and
-//! of `config.toml` ([`offered`]). Used by `ask` and `status`; `providers::refresh` fills it.
+//! The models of the providers. A [`Catalogue`] contains the models that APIs listed, and [`offered`] merges them with the tables:
+//! the models that the adapters' manifests and `config.toml` name. Used by `ask` and `status`; filled by `providers::refresh`.
 //!
-//! The listed models are in the store, and in memory from the first use. Another process that refreshes them changes the
-//! store's generation; they are then read again.
+//! The listed models are kept in the store, and in memory from the first use. If another process refreshes them, the store's
+//! generation changes, and they are read again.
 
 use std::{
     cmp::Reverse,
@@ -38,10 +38,10 @@ pub(crate) struct ListedProvider {
     pub(crate) listed_at: Option<i64>,
     /// Why the last listing failed.
     pub(crate) problem: Option<String>,
-    /// Models that the last listing left out as invalid.
+    /// Number of models that the last listing left out as invalid.
     pub(crate) left_out: u64,
-    /// The adapter that got a complete list, which means that no other models exist. The table
-    /// of another adapter may be newer.
+    /// The adapter that received a complete list, which means that no other models exist. This does not apply to
+    /// another adapter, whose table may be newer.
     complete_for: Option<Digest>,
     models: BTreeMap<String, ModelFacts>,
     /// The last facts of models that have disappeared from the list.
@@ -51,7 +51,7 @@ pub(crate) struct ListedProvider {
 }
 
 impl ListedProvider {
-    /// Whether the API of the provider lists `id`, or has listed it, at whatever base URL.
+    /// Whether the API of the provider lists `id`, or has listed it, at any base URL.
     fn claims(&self, id: &str) -> bool {
         self.models.contains_key(id) || self.gone.contains_key(id) || self.elsewhere.contains(id)
     }
@@ -63,18 +63,18 @@ impl ListedProvider {
     }
 }
 
-/// A model of a provider, with everything that is known of it without running the adapter.
+/// A model of a provider, with everything that is known about it without running the adapter.
 #[derive(Clone, Debug)]
 pub(crate) struct OfferedModel {
     pub(crate) id: String,
     pub(crate) facts: ModelFacts,
-    /// Levels that completion offers.
+    /// The thinking levels that tab completion offers.
     pub(crate) levels: Vec<ThinkingLevel>,
 }
 
 impl Catalogue {
-    /// Reads the stored catalogues. Ids that are not model names and facts that are not
-    /// JSON objects were left out before.
+    /// Reads the stored catalogues. Models whose id is not a model name, or whose facts are not a JSON object, are left
+    /// out.
     pub(crate) fn read(generation: i64, stored: Vec<StoredCatalogue>) -> Self {
         let facts = |models: Vec<(String, String)>| {
             let valid = models.into_iter().filter(|(id, _)| name_problem(id).is_none());
@@ -96,13 +96,13 @@ impl Catalogue {
         Self { generation, providers: providers.collect() }
     }
 
-    /// Returns the models that a provider's API listed, or `None` if it was never asked at its present base URL.
+    /// Returns the models that a provider's API listed, or `None` if the API was never asked at its present base URL.
     pub(crate) fn of(&self, entry: &Entry) -> Option<&ListedProvider> {
         let listed = self.providers.get(entry.name.as_str())?;
         (Some(&listed.base_url) == entry.base_url.as_ref()).then_some(listed)
     }
 
-    /// Returns the facts that the API of a provider reported of a model, even of one that it no longer lists.
+    /// Returns the facts that the API of a provider reported about a model, even if it no longer lists the model.
     pub(crate) fn facts(&self, entry: &Entry, id: &str) -> Option<&ModelFacts> {
         let listed = self.of(entry)?;
         listed.models.get(id).or_else(|| listed.gone.get(id))
@@ -113,14 +113,14 @@ impl Catalogue {
         self.of(entry).is_some_and(|listed| listed.models.contains_key(id))
     }
 
-    /// Returns the providers whose APIs list `id` or have listed it. They stay, whatever happens to the model and to
-    /// the provider, because a listing must never move a name to another provider.
+    /// Returns the providers whose APIs list `id` or have listed it. They keep their claim, whatever happens to the
+    /// model and to the provider, because a listing must never move a name to another provider.
     pub(crate) fn claimants(&self, id: &str) -> impl Iterator<Item = &str> {
         self.providers.iter().filter(move |(_, listed)| listed.claims(id)).map(|(name, _)| name.as_str())
     }
 
-    /// Returns the only provider whose API lists `id` or has listed it; `None` if there is none, if there are several,
-    /// or if it was at another base URL.
+    /// Returns the only provider whose API lists `id` or has listed it; `None` if there is none or more than one, or if
+    /// the API was at another base URL at the time.
     pub(crate) fn only_owner<'a>(&self, registry: &'a Registry, id: &str) -> Option<&'a Name> {
         let mut claimants = self.claimants(id);
         let owner = claimants.next().filter(|_| claimants.next().is_none())?;
@@ -128,8 +128,8 @@ impl Catalogue {
     }
 }
 
-/// Returns `no longer lists` or `does not list` if the provider's complete list lacks the model. `None` if the list has it or a
-/// version of it, or if `config.toml` names it.
+/// Returns `no longer lists` or `does not list` if the provider's complete list lacks the model. `None` if the list contains the
+/// model or a version of it, or if `config.toml` names it.
 pub(crate) fn absence(entry: &Entry, catalogue: &Catalogue, id: &str) -> Option<&'static str> {
     let listed = catalogue.of(entry).filter(|listed| listed.complete_for == Some(entry.adapter.digest))?;
     if entry.is_configured(id) || listed.has_version_of(id) {
@@ -141,14 +141,14 @@ pub(crate) fn absence(entry: &Entry, catalogue: &Catalogue, id: &str) -> Option<
     entry.model(id).is_some().then_some("does not list")
 }
 
-/// Whether the table of a provider or the list of its API has a model: exactly, or as a version of one in the table. The adapter
-/// need not be asked about it.
+/// Whether the adapter need not be asked about a model, because the provider's table contains the model or the model that it is a
+/// version of, or because the API lists or has listed it.
 pub(crate) fn is_listed(entry: &Entry, catalogue: &Catalogue, id: &str) -> bool {
     in_table(entry, id).is_some() || catalogue.facts(entry, id).is_some()
 }
 
-/// Returns the known facts of a provider's model, without running the adapter: from its table, then the API's list,
-/// then `config.toml`. `None` if nothing is known.
+/// Returns the known facts about a provider's model, without running the adapter: from its table, overlaid with the
+/// API's list, overlaid with `config.toml`. `None` if nothing is known.
 pub(crate) fn known_facts(entry: &Entry, catalogue: &Catalogue, id: &str) -> Option<ModelFacts> {
     let (table, listed, own) = (in_table(entry, id), catalogue.facts(entry, id), entry.configured.get(id));
     if table.is_none() && listed.is_none() && own.is_none() {
@@ -158,7 +158,7 @@ pub(crate) fn known_facts(entry: &Entry, catalogue: &Catalogue, id: &str) -> Opt
     if let Some(listed) = listed {
         facts.overlay(listed);
     }
-    // The operator's own words win.
+    // The operator's own settings win.
     if let Some(own) = own {
         facts.overlay(&ModelFacts::of_entry(own));
         facts.add_levels(&own.suggested_levels);
@@ -173,11 +173,11 @@ fn in_table<'a>(entry: &'a Entry, id: &str) -> Option<&'a ModelEntry> {
         let versions = entry.models.iter().filter(|known| is_version(id, &known.id));
         versions.max_by_key(|known| known.id.len())
     });
-    // A model that only `config.toml` names is in no table.
+    // A model that only `config.toml` names is not in the table.
     known.filter(|known| entry.configured.get(&known.id) != Some(*known))
 }
 
-/// Whether `id` is `known` with a version behind it, such as a date or `latest`. Other names that continue a known one, such as
+/// Whether `id` is `known` followed by a version, such as a date or `latest`. Other names that begin with a known name, such as
 /// `NAME-pro` or `NAME-5`, are other models.
 fn is_version(id: &str, known: &str) -> bool {
     let Some(rest) = id.strip_prefix(known).filter(|rest| rest.starts_with(['-', '@'])) else { return false };
@@ -190,21 +190,21 @@ fn is_version(id: &str, known: &str) -> bool {
     begins && parts.all(is_revision)
 }
 
-/// Returns the models of a provider for lists, completion and selectors: models for chat that can still be used. The
-/// built-in table adds models only until the API has listed all its models. Models at the head of the table come first,
-/// in its order; the others are sorted by release, the newest first, then by id. The order depends only on the table,
-/// the listed models and `config.toml`.
+/// Returns the models of a provider for lists, tab completion and selectors: models for chat that can still be used.
+/// The adapter's table adds models only until the API has listed all its models. Default models, configured models and
+/// table entries without facts come first, in the order of the table; the others are sorted by release, the newest
+/// first, then by id. The order depends only on the table, the listed models and `config.toml`.
 pub(crate) fn offered(entry: &Entry, catalogue: &Catalogue) -> Arc<[OfferedModel]> {
     entry.offered.at(catalogue.generation, || merged(entry, catalogue))
 }
 
-/// Whether [`offered`] has a model.
+/// Whether [`offered`] contains the model `id`.
 pub(crate) fn offers(entry: &Entry, catalogue: &Catalogue, id: &str) -> bool {
     offered(entry, catalogue).iter().any(|model| model.id == id)
 }
 
-/// The result of [`offered`] for one generation of the catalogue: an API may list thousands of models, and
-/// completion asks for them at each key.
+/// Caches the result of [`offered`] for one generation of the catalogue, because an API may list thousands of models,
+/// and tab completion needs them at each keystroke.
 #[derive(Default)]
 pub(crate) struct OfferedCache(Mutex<Option<(i64, Arc<[OfferedModel]>)>>);
 
@@ -222,10 +222,10 @@ fn merged(entry: &Entry, catalogue: &Catalogue) -> Vec<OfferedModel> {
     let table = entry.models.iter().map(|model| model.id.as_str());
     let listed = catalogue.of(entry);
     let others = listed.into_iter().flat_map(|listed| &listed.models);
-    // A listed id counts if the API or a rule of the adapter calls it a model for chat.
+    // A listed id counts if the API or a rule of the adapter says that it is a model for chat.
     let others =
         others.filter(|(id, facts)| facts.is_for_chat() && entry.model(id).is_none()).map(|(id, _)| id.as_str());
-    // A table without facts, of an adapter or of `config.toml`, is a list in its own order.
+    // Default models, models of `config.toml`, and table entries without facts keep the order of the table.
     let heads = |id: &str, facts: &ModelFacts| {
         let place = entry.models.iter().position(|model| model.id == id);
         place.filter(|place| facts.is_default() || entry.is_configured(id) || entry.models[*place].facts.is_none())
@@ -252,19 +252,19 @@ fn merged(entry: &Entry, catalogue: &Catalogue) -> Vec<OfferedModel> {
     models.into_iter().map(|(_, _, model)| model).collect()
 }
 
-/// Returns the levels that completion offers behind a model's name.
+/// Returns the levels that tab completion offers after a model's name.
 fn suggested_levels(entry: &Entry, id: &str, facts: &ModelFacts) -> Vec<ThinkingLevel> {
     let own = entry.configured.get(id).filter(|model| !model.suggested_levels.is_empty());
     let suggested = own.or_else(|| entry.model(id)).map(|model| model.suggested_levels.clone()).unwrap_or_default();
     if suggested.is_empty() {
         return suggested;
     }
-    // Levels that the first contract lacks are only in the facts.
+    // Levels that the first version of the contract lacks are only in the facts.
     let more = [ThinkingLevel::XHigh, ThinkingLevel::Max].into_iter().filter(|level| facts.has_level(*level));
     suggested.into_iter().chain(more).collect()
 }
 
-/// Returns the first model of a size in this order, or of the next best size.
+/// Returns the first model of the best available size. `sizes` are in order of preference.
 pub(crate) fn select(models: &[OfferedModel], sizes: impl IntoIterator<Item = ModelSize>) -> Option<&OfferedModel> {
     sizes.into_iter().find_map(|size| models.iter().find(|model| model.facts.size() == size))
 }

@@ -20,8 +20,8 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// Returns the choice as `/model` takes it, `PROVIDER:MODEL[/THINKING]`. It is cleaned, because a choice that an older build
-    /// stored may contain anything.
+    /// Returns the choice as `/model` accepts it, `PROVIDER:MODEL[/THINKING]`. The result is cleaned, because a choice that an
+    /// older build stored may contain anything.
     pub fn as_argument(&self) -> String {
         let level = self.level.map(|level| format!("/{}", level.as_str())).unwrap_or_default();
         text::excerpt(&format!("{}:{}{level}", self.provider, self.model), 200)
@@ -39,7 +39,7 @@ impl Choice {
     }
 }
 
-/// `PROVIDER/MODEL/LEVEL`; the level is `default` if there is none.
+/// Writes `PROVIDER/MODEL/LEVEL`; the level is `default` if there is none.
 impl fmt::Display for Choice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let level = self.level.map_or("default", ThinkingLevel::as_str);
@@ -61,7 +61,7 @@ pub enum Selector {
 }
 
 impl Selector {
-    /// Returns the word of the selector.
+    /// Returns the selector's name, such as `small`.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -86,24 +86,24 @@ pub(crate) struct ModelQuery {
     pub(crate) level: Option<ThinkingLevel>,
 }
 
-/// The names that parsing depends on. The registry has them; tests have a fake.
+/// The names that parsing depends on. The registry knows them; tests use a fake.
 pub(crate) trait Names {
-    /// Whether there is such a provider.
+    /// Whether a provider has this name.
     fn is_provider(&self, name: &str) -> bool;
     /// Whether a catalogue has exactly this id. `provider` restricts it to that provider's catalogue.
     fn is_model(&self, provider: Option<&Name>, id: &str) -> bool;
 }
 
-/// Parses `[PROVIDER:]MODEL[/THINKING]`. A listed id is the whole model. Otherwise the text after the only `/` is the
-/// level; with several `/`, or after a provider, the text after the last one is the level if it is a valid one,
-/// otherwise part of the name (`openrouter:anthropic/claude-opus-5.5`). A name with an empty part between slashes, or
-/// with two levels, is not a model name unless a catalogue lists it.
+/// Parses `[PROVIDER:]MODEL[/THINKING]`. If the whole text is a listed id, it is the model. Otherwise the text after
+/// the only `/` is the level. With several `/`, or after a provider, the text after the last `/` is the level if it is
+/// valid, and otherwise part of the name (`openrouter:anthropic/claude-opus-5.5`). A name with an empty part between
+/// slashes, or with two levels, is not a model name unless a catalogue lists it.
 ///
 /// # Errors
 /// [`ModelError::Level`], [`ModelError::NoLevel`], [`ModelError::NoModel`], [`ModelError::NotAName`].
 pub(crate) fn parse(text: &str, names: &dyn Names) -> Result<ModelQuery, ModelError> {
     let not_a_name = |why| Err(ModelError::NotAName { text: text.to_owned(), why });
-    // Checked before the level, because the error for an invalid level shows it as it was typed.
+    // Checked before the level, because the error for an invalid level quotes it unchanged.
     if text.chars().any(char::is_whitespace) || text::clean(text) != text {
         return not_a_name(name_problem(text).unwrap_or_default());
     }
@@ -175,7 +175,7 @@ mod tests {
             ("other:gpt-4o/high", "- other:gpt-4o high"),
             ("local:llama3:3b/low", "local llama3:3b low"),
             ("llama3:3b", "- llama3:3b -"),
-            // An exact id is taken whole, though its end is a level.
+            // An exact id is not split, although it ends like a level.
             ("meta/llama/high", "- meta/llama/high -"),
             ("local:meta/llama/high", "local meta/llama/high -"),
             ("openai:meta/llama/high", "openai meta/llama high"),

@@ -1,4 +1,4 @@
-//! The providers' part of `config.toml`. `cli` reads the file; a reload takes [`Settings`] from it.
+//! The providers' part of `config.toml`. `cli` reads the file; a reload reads its [`Settings`].
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -27,7 +27,7 @@ pub struct ProviderConfig {
     /// The destination of all requests: `https://HOST[:PORT][/PATH]`, or `http` for this machine. A bundled adapter
     /// under its own name has a default; any other provider needs this key.
     pub origin: Option<String>,
-    /// Whether `origin` may be a machine of the private network, also by plain `http`. Without https, the identity of
+    /// Whether `origin` may be a machine of the private network, even over plain `http`. Without https, the identity of
     /// a server cannot be verified, so this is never the default.
     pub allow_private: bool,
     /// The environment variable of the key, or a list of variables, of which the first that is set is used; `""`
@@ -46,12 +46,12 @@ pub struct ProviderConfig {
     pub prefixes: Option<Vec<String>>,
     /// Additional models, besides the adapter's catalogue. Each is an id, or a table with `id`, `size` (`small`,
     /// `normal`, `large`), `context_window` and `max_output_tokens` (tokens), `input_media` (such as `image/png`), `levels`
-    /// (thinking levels for completion; `openai` sends no others to a model that it does not know) and `price`: a table with
+    /// (thinking levels for tab completion; `openai` sends no others to a model that it does not know) and `price`: a table with
     /// `input` and `output`, and if they differ `cache_read` and `cache_write`, each in US dollars for a million tokens, such as
-    /// `{ input = "2.50", output = "10" }`. It replaces the known price.
+    /// `{ input = "2.50", output = "10" }`. This price replaces the known one.
     #[schemars(with = "Vec<serde_json::Value>")]
     pub models: Vec<ModelConfig>,
-    /// Context window in tokens of models for which neither the catalogue nor `models` gives one.
+    /// Context window in tokens of models for which neither the catalogue nor `models` specifies one.
     pub context_window: Option<u64>,
     /// Settings for the adapter, which documents them. Names that begin with `host:` are reserved for Patchbay.
     #[serde(deserialize_with = "options")]
@@ -141,7 +141,7 @@ struct PriceConfig {
 impl PriceConfig {
     /// Returns the prices as facts of a model.
     fn facts(&self) -> serde_json::Value {
-        // Tokens of caches cost as much as other input unless a price is given, whatever the catalogue says.
+        // Without a configured price, cached tokens cost as much as other input, whatever the catalogue says.
         let [read, write] = [self.cache_read, self.cache_write].map(|price| price.unwrap_or(self.input).to_string());
         let [input, output] = [self.input, self.output].map(|price| price.to_string());
         json!({
@@ -178,8 +178,8 @@ fn options<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CatalogueSettings {
-    /// Hours after which the terminal and `patchbay acp` ask the providers that you use for their models again, in the
-    /// background; 0: never. `/providers refresh` asks at any time.
+    /// Hours after which the terminal and `patchbay acp` refresh the model lists of the providers that you use, in the
+    /// background; 0 for never. `/providers refresh` refreshes them at any time.
     #[schemars(range(max = 8760))]
     pub refresh_hours: u32,
 }

@@ -45,16 +45,17 @@ pub enum ModelError {
     Unknown {
         /// The model as it was named.
         model: String,
-        /// Appended to the message, each after a blank line: how to name one of several providers that list the model;
-        /// the models of the ready providers, a line for each provider with a catalogue. Empty without any.
+        /// Appended to the message, each after a blank line: how to name one of several providers that list the model,
+        /// and the models of the ready providers, one line for each provider with a catalogue. Empty if there are no
+        /// such hints.
         supported: String,
     },
-    /// The provider does not find a model that it has shut down or announced to end, or that it does not list.
+    /// The provider did not find a model whose shutdown it has announced or completed, or that it does not list.
     #[error("{} {end}.", full_stop(.failure))]
     Ended {
         /// The error that the provider returned.
         failure: String,
-        /// The known facts about its end: whether it is listed, the day, and the model that replaces it.
+        /// The known facts about the model's end: whether it is listed, the day, and the model that replaces it.
         end: String,
     },
     /// The operator has not allowed the provider.
@@ -128,7 +129,7 @@ pub enum ModelError {
     Store(#[from] StoreError),
 }
 
-/// Returns the levels that a model takes, for people.
+/// Returns the levels that a model accepts, for the user.
 fn valid_levels(more: &[ThinkingLevel]) -> String {
     let common = ThinkingLevel::ALL.into_iter().filter(|level| level.is_common());
     common.chain(more.iter().copied()).map(ThinkingLevel::as_str).collect::<Vec<_>>().join(", ")
@@ -155,7 +156,8 @@ impl ModelError {
         }
     }
 
-    /// Whether fronts print the message without `Error: `. The commands' reference fixes the texts of these two.
+    /// Whether fronts print the message without `Error: `. The command reference fixes the messages of these two
+    /// variants.
     fn is_refusal(&self) -> bool {
         matches!(self, Self::Level { .. } | Self::Unknown { .. })
     }
@@ -185,7 +187,7 @@ pub enum ExchangeError {
     UnusableCredentials {
         /// The problem with the key, and how to fix it.
         message: String,
-        /// The same for models and plugins, without paths of the operator's files.
+        /// The same message for models and plugins, without paths of the operator's files.
         for_models: String,
     },
     /// The provider's key command produced no key.
@@ -193,7 +195,7 @@ pub enum ExchangeError {
     KeyCommand {
         /// The failure and the command, without any of its output.
         message: String,
-        /// The same for models and plugins, without the command, whose words can be secret.
+        /// The same message for models and plugins, without the command, whose words can be secret.
         for_models: String,
     },
     /// The provider, or the connection to it, failed.
@@ -205,9 +207,9 @@ pub enum ExchangeError {
         kind: FailureKind,
         /// The error reported by the provider or the network, cleaned and scrubbed, and the next step.
         message: String,
-        /// The same for models and plugins, if `message` contains a key command.
+        /// The same message for models and plugins, if `message` contains a key command.
         for_models: Option<String>,
-        /// The HTTP status; `None` without an answer.
+        /// The HTTP status; `None` without a response.
         status: Option<u16>,
         /// The provider's own error code, if it sent one.
         code: Option<String>,
@@ -221,7 +223,7 @@ pub enum ExchangeError {
         provider: String,
         /// `adapter_violation` or `limit_exchange`.
         code: Code,
-        /// The adapter's fault, to follow "its adapter".
+        /// The adapter's fault, as a phrase that follows "its adapter".
         what: String,
     },
     /// The adapter's component failed in the sandbox.
@@ -270,7 +272,7 @@ impl ExchangeError {
         }
     }
 
-    /// Returns the message for models and plugins, if they must not learn everything in the message itself.
+    /// Returns the message for models and plugins, if they must not see the full message.
     fn for_models(&self) -> Option<String> {
         match self {
             Self::UnusableCredentials { for_models, .. } | Self::KeyCommand { for_models, .. } => {
@@ -281,7 +283,7 @@ impl ExchangeError {
         }
     }
 
-    /// Returns when another try may work; `None` if the provider did not send it.
+    /// Returns after how long another try may work; `None` if the provider did not report it.
     pub fn again_in(&self) -> Option<Duration> {
         match self {
             Self::Failed { again_in, .. } => *again_in,
@@ -290,8 +292,8 @@ impl ExchangeError {
     }
 }
 
-/// Returns whether an adapter's code says that the conversation is longer than the model can read: the contract's word, or
-/// OpenAI's, which many servers have.
+/// Returns whether an adapter's error code means that the conversation is longer than the model can read: the code in the contract,
+/// or OpenAI's, which many servers use.
 fn is_context_window(code: &str) -> bool {
     matches!(code, "context_window" | "context_length_exceeded")
 }

@@ -1,18 +1,18 @@
 //! One completion: drives an adapter through its attempts, sends its requests and forwards its stream events.
 //!
 //! [`Providers::complete`](crate::Providers::complete) calls [`complete`]. It runs an [`Attempt`](attempt::Attempt) and, after a
-//! failure that may pass, another one:
+//! transient failure, another one:
 //!
-//! - `attempt`: one instance of the adapter; does its actions in order.
+//! - `attempt`: one instance of the adapter; performs its actions in order.
 //! - `listing`: one instance that lists the models of its API; for [`Providers::refresh`](crate::Providers::refresh).
 //! - `in_flight`: the pending request and timer of an instance.
 //! - `request`: checks a request of the adapter and adds the secret.
 //! - `pending_request`: the one open request, its deadlines, and its body in chunks.
 //! - `retry_after`: turns the date of a `Retry-After` into seconds.
 //! - `stream_check`: checks the adapter's stream events and forwards them to the [`Sink`].
-//! - `report`: words a failure for the caller, and decides whether another attempt may follow.
-//! - `host_options`: the options that the host adds to the operator's.
-//! - `adapter`: what an attempt needs of an adapter; the sandbox implements it, and so do scripts in tests.
+//! - `report`: describes a failure to the caller, and decides whether another attempt may follow.
+//! - `host_options`: the options that the host adds to the operator's options.
+//! - `adapter`: the interface of an adapter, implemented by the sandbox and by scripts in tests.
 
 mod adapter;
 mod attempt;
@@ -55,7 +55,7 @@ use crate::{
 #[derive(Clone)]
 pub(crate) struct ExchangeContext {
     pub(crate) sandbox: Arc<Sandbox>,
-    /// Sends the requests. Made of `limits` by [`ExchangeLimits::egress`].
+    /// Sends the requests. Created from `limits` by [`ExchangeLimits::egress`].
     pub(crate) egress: Egress,
     /// Reads the keys of providers.
     pub(crate) secrets: Arc<Secrets>,
@@ -63,7 +63,7 @@ pub(crate) struct ExchangeContext {
     pub(crate) limits: ExchangeLimits,
 }
 
-/// The provider that one completion is sent to, and what its requests need.
+/// The provider that one completion is sent to, with everything that its requests need.
 struct RequestTarget<'a> {
     provider: &'a Name,
     /// Where requests go; `None` if the provider sends none.
@@ -107,7 +107,7 @@ enum AttemptStop {
     Violation(Violation),
     /// The operator's base URL may not be requested.
     Refused(EgressError),
-    /// Any other failure, as the caller gets it.
+    /// Any other failure, as it is reported to the caller.
     Failed(ExchangeError),
 }
 
@@ -115,7 +115,7 @@ enum AttemptStop {
 struct Violation {
     /// [`Code::AdapterViolation`] or [`Code::LimitExchange`].
     code: Code,
-    /// The adapter's fault, to follow the words "its adapter".
+    /// The adapter's fault, as a phrase that follows "its adapter".
     what: String,
 }
 
@@ -143,13 +143,14 @@ impl From<ExchangeError> for AttemptStop {
     }
 }
 
-/// Requests one completion from the provider of `route` and forwards it to `sink` as it arrives. After a failure that
-/// may pass, even in the middle of the answer, the whole completion is requested again: see [`Patience`].
+/// Requests one completion from the provider of `route` and forwards it to `sink` as it arrives. After a transient
+/// failure, even in the middle of the answer, the whole completion is requested again: see [`Patience`].
 ///
 /// Dropping the future closes the connection and frees the adapter's instance.
 ///
 /// # Errors
-/// [`ExchangeError`], the last one. Blocks that `sink` has received of the last attempt are the beginning of an answer.
+/// The [`ExchangeError`] of the last attempt. The blocks that `sink` has received from it are the beginning of an
+/// answer.
 pub(crate) async fn complete(
     context: &ExchangeContext,
     route: &Route,
@@ -177,7 +178,8 @@ pub(crate) async fn complete(
     drive(&target, &adapter, request, sink, &scrub, tokio::time::sleep).await
 }
 
-/// Runs attempts until one succeeds or none may follow. `wait` waits between two attempts. Each attempt has a span `exchange`.
+/// Runs attempts until one succeeds or none may follow. `wait` waits between two attempts. Each attempt has a tracing span
+/// `exchange`.
 async fn drive<W: Future<Output = ()> + Send>(
     target: &RequestTarget<'_>,
     adapter: &impl StartAdapter,

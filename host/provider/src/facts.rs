@@ -1,8 +1,8 @@
 //! [`ModelFacts`]: the known facts about a model, parsed from the JSON objects that adapters and APIs report. The
 //! catalogue collects them, and requests use them.
 //!
-//! The JSON is untrusted. Unknown facts are kept for adapters, but not read here. Of the known facts, those of the
-//! wrong type are dropped, numbers are clamped, and strings are cleaned and truncated.
+//! The JSON is untrusted. Unknown facts are kept for adapters, but not read here. Known facts of the wrong type are
+//! dropped, context windows are clamped, and strings are cleaned and truncated.
 
 use patchbay_core::{
     Money,
@@ -15,13 +15,13 @@ use serde_json::{Map, Value, json};
 
 /// A reported context window is clamped to this range, in tokens.
 const WINDOW: std::ops::RangeInclusive<u64> = 1_000..=10_000_000;
-/// The media types that `image/*` stands for: those of the images that Patchbay sends.
+/// The media types that `image/*` stands for: the types of images that Patchbay sends.
 const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 /// Length limit of a string, in characters.
 const STRING_CHARS: usize = 200;
 /// The facts whose value is a string.
 const STRINGS: [&str; 6] = ["display-name", "description", "alias-of", "size", "default-level", "as-of"];
-/// Maximum number of items in a list. A longer list is dropped; of price tiers, the first ones are kept.
+/// Maximum number of items in a list. Longer lists are dropped, except for price tiers, which are truncated.
 const ITEMS: usize = 32;
 /// Length limit of a thinking level's name, in characters.
 const LEVEL_CHARS: usize = 16;
@@ -524,7 +524,7 @@ mod tests {
         // The highest cost in any tier up to this size, with all input written to the cache.
         let max = |input, output| prices.max_cost(input, output).unwrap().nanos();
         assert_eq!((max(200, 1), max(201, 1), max(1_001, 1)), (1_275_000, 1_306_250, 10_035_000));
-        // A third of a billionth of a dollar is a whole one.
+        // A third of a billionth of a dollar is rounded up to a billionth.
         let small = json!({"currency": "USD", "per-tokens": 3_000_000_000_u64, "input": "1", "output": "1"});
         let usage = TokenUsage { input: 1, ..TokenUsage::default() };
         assert_eq!(priced(small.clone()).cost(usage), Some(Money::from_nanos(1)));

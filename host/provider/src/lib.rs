@@ -5,10 +5,10 @@
 //! - [`Settings`], [`ProviderConfig`]: the providers' part of `config.toml`.
 //! - [`Sink`], [`Completed`], [`ExchangeError`]: one completion, as its caller sees it.
 //! - [`ExchangeLimits`]: the limits of one completion.
-//! - [`ProviderStatus`], [`render`]: the list of providers for people and programs.
+//! - [`ProviderStatus`], [`render`]: the list of providers for users and programs.
 //!
-//! The operator decides: origins and keys of an adapter are suggestions. An adapter never sees a key and never chooses a host. It
-//! requests actions, and the `exchange` does them after its checks.
+//! The operator decides: the origin and the key variables in an adapter's manifest are only suggestions. An adapter never sees a
+//! key and never chooses a host. It requests actions, and the `exchange` performs them after its checks.
 //!
 //! Modules, from the outside in: `providers` (the public face), `registry` (the configured providers), `adapters`
 //! (their components), `catalogue` and `facts` (the known models and their properties), `route` (where requests go),

@@ -101,13 +101,13 @@ impl Default for ExchangeLimits {
 }
 
 impl ExchangeLimits {
-    /// Returns the egress of providers. Its limits are larger than a skill's: a model answers
-    /// later, and reads and writes more.
+    /// Returns the egress of providers. Its limits are larger than a skill's, because models respond later, and read
+    /// and write more.
     pub fn egress(&self) -> Egress {
         Egress::new(self.of_egress())
     }
 
-    /// Returns the limits of the adapters' sandbox: the skill limits, except for the limits of an exchange.
+    /// Returns the limits of the adapters' sandbox: the skill limits, overridden by the limits of an exchange.
     pub fn sandbox(&self, of_skills: &Limits) -> Limits {
         let Self { step_ms, memory_bytes, concurrent, answer_bytes, .. } = self;
         let input_bytes = usize::try_from(*answer_bytes).unwrap_or(usize::MAX);

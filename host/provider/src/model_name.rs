@@ -1,4 +1,4 @@
-//! The rule for model names. Parsing a choice, `config.toml` and errors use it.
+//! The rule for model names, used for parsed choices, `config.toml` and errors.
 
 use patchbay_core::text;
 

@@ -1,11 +1,11 @@
-//! All providers of the process: which there are, which may be asked, and asking them.
+//! All providers of the process: which providers exist, which may be asked, and how they are asked.
 //!
 //! - `reload` reads the adapters and `config.toml` and replaces the [`Registry`].
 //! - `consent` decides whether a provider may be asked, and records the operator's allowances.
 //! - `ask` finds the provider of a model and sends completions to it.
-//! - `refresh` asks their APIs for the models.
+//! - `refresh` asks the providers' APIs for their models.
 //! - `check` examines an adapter file before it is added.
-//! - `notices` words the changes of a reload.
+//! - `notices` describes the changes of a reload.
 
 mod ask;
 mod check;
@@ -45,21 +45,21 @@ use crate::{
     status,
 };
 
-/// Notices that a slow receiver may lag behind before it loses some.
+/// How many notices a slow receiver may lag behind before it loses some.
 const NOTICES: usize = 64;
 
 /// All providers of the process.
 pub struct Providers {
     store: Store,
     exchange: ExchangeContext,
-    /// The adapters of the binary, by name.
+    /// The bundled adapters, by name.
     bundled: BTreeMap<Name, Arc<Adapter>>,
     /// The folder of dropped-in adapters.
     folder: PathBuf,
     settings: SettingsSource,
     /// The registry in force; `None` until the first use.
     current: RwLock<Option<Arc<Registry>>>,
-    /// Held during a reload. The last valid settings; `None` until the first reload.
+    /// Held during a reload. Contains the last valid settings; `None` until the first reload.
     reload_lock: tokio::sync::Mutex<Option<Settings>>,
     notices: broadcast::Sender<String>,
     /// The models that APIs have listed; `None` until the first use.
@@ -77,7 +77,7 @@ pub type SettingsSource = Box<dyn Fn() -> Result<Settings, String> + Send + Sync
 pub struct Sources {
     /// The folder of dropped-in adapters.
     pub folder: PathBuf,
-    /// The adapters of the binary.
+    /// The adapters that are part of the binary.
     pub bundled: &'static [BundledAdapter],
     /// Reads `config.toml`; called on each reload.
     pub settings: SettingsSource,
@@ -118,8 +118,8 @@ impl Providers {
         providers
     }
 
-    /// Binds the key of each ready provider to the provider's origin. Responses from there to
-    /// skills are then scrubbed of it, too.
+    /// Binds the key of each ready provider to the provider's origin. The key is then also scrubbed from responses of
+    /// this origin to skills.
     async fn bind_keys(&self) {
         let registry = self.registry().await;
         let consents = match self.consents().await {

@@ -4,7 +4,8 @@
 //! (see [`Providers::load`](crate::Providers)).
 //!
 //! - `entry`: puts one provider together from its adapter and its settings.
-//! - `claims`: refuses a provider that claims what another one has, and takes from bundled ones the prefixes that they yield.
+//! - `claims`: refuses a provider that claims something that another one owns, and removes yielding prefixes from bundled
+//!   providers.
 
 mod claims;
 mod entry;
@@ -26,7 +27,7 @@ use crate::{
     route::prefix,
 };
 
-/// The providers of one moment.
+/// The providers at one moment.
 pub(crate) struct Registry {
     /// All providers, sorted by rank, then by name.
     pub(crate) entries: Vec<Arc<Entry>>,
@@ -49,8 +50,8 @@ pub(crate) struct StoredClaims {
 }
 
 impl Registry {
-    /// Builds a registry of the `bundled` adapters and those that were `found`. If a new version of a file is refused, and the
-    /// version in the registry `before` was good, the earlier version stays in force.
+    /// Builds a registry from the `bundled` adapters and the `found` files. If a new version of a file is refused, and the version
+    /// in the registry `before` was good, the earlier version stays in force.
     pub(crate) fn build(
         bundled: &BTreeMap<Name, Arc<Adapter>>,
         found: FoundAdapters,
@@ -71,8 +72,8 @@ impl Registry {
         Self::judge(bundled, found, settings, stored)
     }
 
-    /// Returns the files whose new version is refused and whose version in `before` was good: the provider, the earlier adapter, and
-    /// why the new one is refused.
+    /// Returns the files whose new version is refused and whose version in `before` was good: the provider, the earlier adapter,
+    /// and why the new version is refused.
     fn good_earlier_versions(&self, before: &Self) -> Vec<(Name, Arc<Adapter>, String)> {
         let is_good_file = |entry: &&Arc<Entry>| entry.refused.is_none() && entry.source == EntrySource::File;
         let files = self.entries.iter().filter(|entry| entry.source == EntrySource::File);
@@ -185,7 +186,7 @@ impl Registry {
         RegistryView { registry: self, entries: self.entries.iter().filter(|entry| filter(entry)).collect() }
     }
 
-    /// Returns all providers in the order of lists for people: the well-known ones, then by name, `demo` last.
+    /// Returns all providers in the order in which users see them: the well-known ones, then by name, `demo` last.
     pub(crate) fn shown(&self) -> Vec<&Arc<Entry>> {
         const FIRST: [&str; 5] = ["anthropic", "openai", "google", "xai", "meta"];
         let mut entries: Vec<_> = self.entries.iter().collect();
@@ -198,7 +199,7 @@ impl Registry {
     }
 }
 
-/// The owners of names at one moment, whatever APIs list.
+/// The owners of names at one moment, regardless of the models that APIs list.
 pub(crate) struct Owners<'a> {
     pub(crate) registry: &'a Registry,
     /// The providers that may be asked. They alone affect how a text is parsed.
@@ -208,12 +209,12 @@ pub(crate) struct Owners<'a> {
 }
 
 impl<'a> Owners<'a> {
-    /// Returns the provider that owns `model`: by `[routes]`, then among the ready providers, the pending ones, and the
-    /// tables of `config.toml` that are refused or have no adapter, which errors should be able to name. These tables
-    /// come before a yielding prefix. `None` if no route, table or prefix has it.
+    /// Returns the provider that owns `model`: by `[routes]`, then among the ready providers, then among the pending
+    /// ones, then among the tables of `config.toml` that are refused or have no adapter, because errors should name
+    /// these. Such a table also comes before a yielding prefix. `None` if no route, table or prefix matches.
     ///
     /// # Errors
-    /// Fails with [`ModelError::Route`] only.
+    /// Only [`ModelError::Route`], if the route's provider does not exist.
     pub(crate) fn of(&self, model: &str) -> Result<Option<&'a Name>, ModelError> {
         if let Some(name) = self.registry.route(model) {
             return match self.registry.find(name) {
@@ -227,7 +228,7 @@ impl<'a> Owners<'a> {
             refused.or_else(|| missing.find(|(claim, _)| prefix::matches(claim, model)).map(|(_, name)| name))
         };
         Ok(match self.ready.owner(model) {
-            // A table that names the model has it, even while it cannot be used.
+            // A table that names the model owns it, even while the table cannot be used.
             Some(entry) if entry.only_yields(model) => unusable_table().or(Some(&entry.name)),
             Some(entry) => Some(&entry.name),
             None => self.pending.owner(model).map(|entry| &entry.name).or_else(unusable_table),
@@ -242,8 +243,8 @@ pub(crate) struct RegistryView<'a> {
 }
 
 impl<'a> RegistryView<'a> {
-    /// Returns the provider that owns `model`, ignoring `[routes]`: one whose models of `config.toml` have exactly this id, then
-    /// one whose table has it, then by prefix. What an API lists never changes the owner.
+    /// Returns the provider that owns `model`, ignoring `[routes]`: first the one for which `config.toml` names exactly this id,
+    /// then the one whose table has the id, then by prefix. A list from an API never changes the owner.
     pub(crate) fn owner(&self, model: &str) -> Option<&'a Arc<Entry>> {
         let configured = self.entries.iter().find(|entry| entry.is_configured(model));
         let exactly = configured.or_else(|| self.entries.iter().find(|entry| entry.model(model).is_some()));

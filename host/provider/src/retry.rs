@@ -4,24 +4,24 @@ use std::time::Duration;
 
 use patchbay_sandbox::adapter::RetryHint;
 
-/// Attempts at one completion whose failures are not overload: broken streams, connections that fail, timeouts, errors of the
-/// server. Such a failure lasts seconds or stays.
+/// How many attempts at one completion may fail for reasons other than overload: broken streams, failed connections, timeouts,
+/// server errors. Such failures either pass within seconds or persist.
 pub(crate) const ATTEMPTS: u32 = 5;
 
-/// Retries of one completion after overload and rate limits, which last minutes.
+/// Maximum number of retries of one completion after overload and rate limits, which can last minutes.
 pub(crate) const OVERLOAD_RETRIES: u32 = 15;
 
 /// The longest wait that the host chooses.
 const LONGEST_STEP: Duration = Duration::from_secs(60);
 
-/// All waits of one completion together. Beyond it, the user gets the error and can try again later.
+/// Limit of all waits of one completion together. Beyond it, the user sees the error and can try again later.
 const LONGEST_WAIT: Duration = Duration::from_secs(600);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Setback {
-    /// The provider has too much to do, or the caller has asked too often; nothing of the answer had begun.
+    /// The provider is overloaded, or a rate limit was exceeded, before the answer began.
     Overload,
-    /// Another failure that may pass, before anything of the answer had begun.
+    /// Another transient failure before the answer began.
     Passing,
     BrokenOff,
 }
@@ -30,9 +30,9 @@ pub(crate) enum Setback {
 pub(crate) struct NextAttempt {
     /// How long to wait before the attempt.
     pub(crate) delay: Duration,
-    /// Which retry it is of those after setbacks of this kind, from 1.
+    /// The number of the retry, counted from 1 among the retries after setbacks of this kind.
     pub(crate) number: u32,
-    /// The most retries after setbacks of this kind.
+    /// The maximum number of retries after setbacks of this kind.
     pub(crate) of: u32,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Patience {
 }
 
 impl Patience {
-    /// Notes that an attempt failed and returns the next one; `None` if there is none.
+    /// Records that an attempt failed, and returns the next attempt; `None` if no attempt may follow.
     pub(crate) fn next(&mut self, setback: Setback, hint: RetryHint) -> Option<NextAttempt> {
         let (failed, of) = match setback {
             Setback::Overload => (&mut self.overloads, OVERLOAD_RETRIES),
@@ -55,7 +55,8 @@ impl Patience {
         let (delay, random) = match hint {
             RetryHint::Never => return None,
             RetryHint::After(time) if !time.is_zero() => (time, Duration::ZERO),
-            // A time of zero, such as a date that is past, says nothing: a server that refuses is not asked again at once.
+            // A time of zero, such as from a date in the past, is ignored, because a server that refuses must not be asked again
+            // immediately.
             RetryHint::After(_) | RetryHint::Backoff => {
                 (Duration::from_secs(1 << (*failed).min(6)).min(LONGEST_STEP), jitter())
             }
@@ -71,7 +72,7 @@ impl Patience {
     }
 }
 
-/// Returns up to a second at random. Clients that were refused together should not return together.
+/// Returns a random time of up to a second. Clients that were refused together should not retry together.
 fn jitter() -> Duration {
     Duration::from_millis(rand::random_range(0..1000))
 }

@@ -20,13 +20,13 @@ pub(crate) use self::{
     path::{JoinError, join},
 };
 
-/// The provider data that one completion needs. It is taken from the registry once, because a reload must
-/// not affect a running completion.
+/// The provider data that one completion needs. It is copied from the registry once, because a reload must not affect a
+/// running completion.
 #[derive(Clone)]
 pub(crate) struct Route {
     pub(crate) provider: Name,
     pub(crate) adapter: Arc<LoadedAdapter>,
-    /// Where its requests go; `None` for a provider without network.
+    /// Where its requests go; `None` for a provider that sends none.
     pub(crate) base: Option<Base>,
     /// Its credential; `None` if it needs none.
     pub(crate) credential: Option<RouteCredential>,

@@ -81,7 +81,7 @@ pub struct ProviderStatus {
     pub display_name: String,
     /// The adapter, with its version.
     pub adapter: String,
-    /// The digest of its component; `None` for a file that is not an adapter, and for a table without one.
+    /// The digest of its component; `None` for a file that is not an adapter, and for a table without an adapter.
     pub digest: Option<Digest>,
     /// Where the provider comes from.
     pub source: ProviderSource,
@@ -98,7 +98,7 @@ pub struct ProviderStatus {
     /// When its API listed its models last, in seconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub listed_at: Option<i64>,
-    /// Models that its API listed last and that were left out, because of an invalid id or invalid facts.
+    /// Number of models in its API's last list that were left out, because their id or facts are invalid.
     #[serde(skip_serializing_if = "is_zero")]
     pub left_out: u64,
     /// Why its API could not be asked for its models.
@@ -106,7 +106,7 @@ pub struct ProviderStatus {
     pub listing_problem: Option<String>,
     /// The first environment variable of its key; `None` if it has none.
     pub variable: Option<String>,
-    /// All environment variables that may have its key, if there are several.
+    /// All environment variables in which its key is looked up, if there are several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub variables: Vec<String>,
     /// Whether a command prints its key. The command is not run for a list.
@@ -116,8 +116,8 @@ pub struct ProviderStatus {
     pub credential: bool,
     /// Why its key cannot be used.
     pub credential_problem: Option<String>,
-    /// The model of the agent in view, as `/model` takes it, if this provider answers it. The caller sets it,
-    /// because providers know no sessions.
+    /// The model of the agent in view, as `/model` accepts it, if this provider serves it. The caller sets it, because
+    /// providers do not know about sessions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub in_use: Option<String>,
 }
@@ -126,7 +126,7 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// Returns the name of a provider for people.
+/// Returns the name of a provider that users see.
 pub(crate) fn display_name(entry: &Entry) -> String {
     // Several instances of an adapter have one display name, so they are shown by their own names.
     match entry.source {
@@ -172,7 +172,7 @@ pub(crate) fn list(
     list
 }
 
-/// Returns the status of a provider. `newer`: why the newer version of its file cannot be used.
+/// Returns the status of a provider. `newer` is why a newer version of its file cannot be used, if there is one.
 fn status(
     entry: &Entry,
     catalogue: &Catalogue,
@@ -284,10 +284,10 @@ pub fn render(providers: &[ProviderStatus]) -> String {
     shown.collect::<Vec<_>>().join("\n\n")
 }
 
-/// The most models of one provider that `/providers` shows.
+/// Maximum number of models of one provider that `/providers` shows.
 const SHOWN_MODELS: usize = 12;
 
-/// Returns the models for people, and when their API listed them.
+/// Returns the text about the models: their ids, and when their API listed them.
 fn models(provider: &ProviderStatus) -> String {
     let mut words = or_none(&provider.models[..provider.models.len().min(SHOWN_MODELS)]);
     if let Some(more) = provider.models.len().checked_sub(SHOWN_MODELS).filter(|more| *more > 0) {
@@ -308,7 +308,7 @@ fn or_none(words: &[String]) -> String {
 }
 
 impl ProviderStatus {
-    /// Returns the environment variables of its key for people, `A` or `A or B`; `None` without any.
+    /// Returns the environment variables of its key for the user, as `A` or `A or B`; `None` if there are none.
     pub fn key_variables(&self) -> Option<String> {
         match self.variables.as_slice() {
             [] => self.variable.clone(),

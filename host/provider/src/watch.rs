@@ -18,12 +18,12 @@ use tokio::{
 
 use crate::Providers;
 
-/// How long there must be no event before a reload: a file is copied piece by piece.
+/// How long there must be no event before a reload, because a file is copied piece by piece.
 const SETTLED: Duration = Duration::from_millis(150);
 /// The longest wait for such a pause.
 const PATIENCE: Duration = Duration::from_millis(600);
-/// How often `config.toml` is checked until it has stopped changing. A partly written file is valid TOML with fewer tables: without
-/// the wait, providers, their origins and their keys would be gone for a moment.
+/// Maximum number of checks whether `config.toml` has stopped changing. A partly written file can be valid TOML with fewer tables:
+/// without the wait, providers, their origins and their keys would be gone for a moment.
 const LOOKS: u32 = 20;
 
 /// A running watch. Dropping it ends the watch.
@@ -79,8 +79,8 @@ impl Providers {
     }
 }
 
-/// Whether an event is about an adapter or about `config.toml`. `folders` are the names of the one folder of adapters: events
-/// have the path that was watched on Linux, and the path without links on macOS.
+/// Whether an event is about an adapter or about `config.toml`. `folders` are two paths of the folder of adapters, because events
+/// contain the watched path on Linux, but the path without symlinks on macOS.
 fn is_relevant(event: &Event, folders: &[PathBuf]) -> bool {
     let is_folder = |path: &Path| folders.iter().any(|folder| folder == path);
     let is_adapter =
@@ -88,13 +88,13 @@ fn is_relevant(event: &Event, folders: &[PathBuf]) -> bool {
     event.paths.iter().any(|path| is_adapter(path) || is_folder(path) || path.ends_with("config.toml"))
 }
 
-/// Reloads the providers after each change. `changes` says for each whether the folder itself changed.
+/// Reloads the providers after each change. Each item of `changes` is whether the folder itself changed.
 async fn reload(
     providers: Weak<Providers>,
     mut watcher: RecommendedWatcher,
     mut changes: mpsc::UnboundedReceiver<bool>,
 ) {
-    // Load now: notices of later changes must compare with the present state.
+    // Load now, because notices about later changes compare with the present state.
     match providers.upgrade() {
         Some(providers) => drop(providers.registry().await),
         None => return,
@@ -220,7 +220,8 @@ mod tests {
         }
     }
 
-    /// Writes `config.toml` in pieces for longer than the wait for a pause. Returns the first and the next value read.
+    /// Writes `config.toml` in pieces for longer than the wait for a pause. Returns the contents that were read, first
+    /// and after the change.
     async fn read_around_pieces() -> Vec<String> {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join("config/config.toml");
@@ -256,7 +257,8 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn config_toml_is_read_once_it_has_stopped_changing() {
         let expected = ["before".to_owned(), "# a line\n".repeat(30)];
-        // On a busy machine, the writer itself may pause so long that a part is read. Then it is tried again.
+        // On a busy machine, the writer itself may pause for so long that a partial file is read. In that case, try
+        // again.
         for attempt in 1.. {
             let seen = read_around_pieces().await;
             if seen == expected {

@@ -84,7 +84,7 @@ async fn credential_is_bound_to_its_origin() {
         missing.to_string(),
         "credential 'b' has no secret: set SURELY_NOT_SET, or add \"b\": {\"api_key\": \"…\"} to credentials.json"
     );
-    // A secret without a table is bound to no origin, and therefore never sent.
+    // A secret without a table is not bound to an origin, and is therefore never sent.
     let unbound = credentials.get(&name("c")).await.unwrap_err();
     assert_eq!(unbound.kind(), "not-found");
     assert_eq!(

@@ -1,39 +1,39 @@
 //! Finds every spelling of a set of strings in time linear in the input, whatever the input is.
 //!
-//! The texts are one nondeterministic automaton whose states are bits: bit `n` of a text is set after its first `n + 1`
-//! characters were read. A character moves all states at once by a shift and a mask. Because one character may be spelled by
+//! The forms are one nondeterministic automaton whose states are bits: bit `n` of a form is set once its first `n + 1` characters
+//! have been read. A character advances all states together with a shift and a mask. Because one character may be spelled by
 //! several bytes, the states after each of the last [`spelling::LONGEST`] bytes are kept.
 
 use super::forms::{Form, SEPARATORS};
 use crate::spelling;
 
-/// Separators in a row within a text: a line end and some indentation.
+/// Limit of consecutive separators within a form: a line end and some indentation.
 pub(super) const SEPARATORS_IN_A_ROW: u8 = 8;
-/// States that are kept: after the last byte, and before each byte of the longest spelling.
+/// Number of state sets that are kept: after the last byte, and before each byte of the longest spelling.
 const KEPT: usize = spelling::LONGEST + 1;
-/// Mask of the last bytes at which a spelling may begin that ends with the next byte.
+/// Limits `Search::escapes` to the last 8 bytes, the length of the longest spelling.
 const ESCAPES: u8 = u8::MAX;
 
 /// The automaton for a set of forms.
 pub(super) struct Matcher {
     forms: Vec<Form>,
-    /// The number of the first bit of each form.
+    /// The index of the first bit of each form.
     first_bits: Vec<usize>,
-    /// Words of a set of states.
+    /// Number of 64-bit words in a set of states.
     words: usize,
-    /// The first bit of each form.
+    /// A mask of the first bits of all forms.
     starts: Vec<u64>,
-    /// The last bit of each form.
+    /// A mask of the last bits of all forms.
     ends: Vec<u64>,
-    /// The bits after which a separator may stand.
+    /// A mask of the bits after which a separator may occur.
     breaks: Vec<u64>,
-    /// For each ASCII character the number of its mask, from 1; 0: it is in no form.
+    /// The class of each ASCII character, which is the index of its mask. 0 means that it is in no form.
     classes: [u8; 128],
-    /// The bits that each character leads to, a set for each class.
+    /// The bits that the characters of each class can lead to, one set for each class.
     masks: Vec<u64>,
-    /// Whether any form can begin with these two bytes. Nearly all of a body is skipped by this.
+    /// The pairs of bytes that a form can begin with. Most of a body is skipped by looking for these.
     leads: Pairs,
-    /// More bytes than any spelling of a form has.
+    /// An upper bound for the length of a form in any spelling, in bytes.
     pub(super) longest: usize,
 }
 
@@ -48,21 +48,21 @@ pub(super) struct Range {
 pub(super) struct Search {
     /// The sets of states after the last bytes, each at its position modulo [`KEPT`].
     sets: [Vec<u64>; KEPT],
-    /// Which of them are not empty.
+    /// Which of these sets are not empty.
     live: [bool; KEPT],
     /// How many separators in a row end at each of these positions.
     separators: [u8; KEPT],
-    /// Which of the last bytes may begin an escape, the last one lowest.
+    /// Which of the last bytes may begin an escape. The lowest bit is the last byte.
     escapes: u8,
     /// Number of bytes read so far.
     position: u64,
-    /// The ranges that were found and not taken, in order, without overlaps.
+    /// The ranges that were found and not yet removed by the caller, in order, without overlaps.
     pub(super) found: Vec<Range>,
     /// The forms whose first match in the last range was followed back to its start.
     traced: Vec<bool>,
 }
 
-/// The last bytes that were read, and the position of the first of them.
+/// The bytes of the stream that are in memory, and the position of the first one.
 #[derive(Clone, Copy)]
 pub(super) struct Window<'a> {
     pub(super) bytes: &'a [u8],
@@ -70,7 +70,7 @@ pub(super) struct Window<'a> {
 }
 
 impl Window<'_> {
-    /// The `length` bytes before `end`.
+    /// Returns the `length` bytes before `end`.
     fn before(&self, end: u64, length: usize) -> Option<&[u8]> {
         let end = usize::try_from(end.checked_sub(self.position)?).ok()?;
         self.bytes.get(end.checked_sub(length)?..end)
@@ -152,7 +152,7 @@ impl Matcher {
                 self.step(search, window);
                 continue;
             }
-            // Skips bytes that begin no form. The last byte alone does not decide that.
+            // Skip bytes that cannot begin a form. It takes two bytes to decide that, so the last byte is not skipped.
             let from = usize::try_from(search.position - window.position).unwrap_or(usize::MAX);
             let rest = window.bytes.get(from..).unwrap_or_default();
             let next = rest.array_windows().position(|pair| self.leads.contains(*pair));
@@ -191,7 +191,7 @@ impl Matcher {
         }
     }
 
-    /// Adds the states that `character` leads to from those at `source`.
+    /// Adds the states that `character` leads to from the states at `source`.
     fn advance(&self, search: &Search, source: u64, character: u8, reached: &mut Reached) {
         let class = usize::from(self.classes.get(usize::from(character)).copied().unwrap_or(0));
         let masks = self.masks.get(class * self.words..).unwrap_or_default();
@@ -249,7 +249,7 @@ impl Matcher {
         }
     }
 
-    /// The earliest position where a form may begin that is not read to its end yet; the position of `search` if there is none.
+    /// Returns the earliest position at which an unfinished form may begin, or the position of `search` if there is none.
     pub(super) fn pending(&self, search: &Search, window: Window<'_>) -> u64 {
         let mut pending = search.position;
         for back in 0..spelling::LONGEST {
@@ -263,7 +263,7 @@ impl Matcher {
                 continue;
             }
             for (form, first) in self.forms.iter().zip(&self.first_bits) {
-                // The state that has read the most characters has the earliest beginning.
+                // The state that has read the most characters began first.
                 let most = (0..form.text.len() - 1).rev().find(|at| search.has(position, first + at));
                 if let Some(at) = most {
                     pending = pending.min(self.trace(form, at + 1, position, window));
@@ -273,7 +273,7 @@ impl Matcher {
         pending
     }
 
-    /// The earliest position from which the first `count` characters of `form` reach to `end`.
+    /// Returns the earliest position at which the first `count` characters of `form` may begin if they end at `end`.
     fn trace(&self, form: &Form, count: usize, end: u64, window: Window<'_>) -> u64 {
         let mut places = vec![end];
         let mut next = Vec::new();
@@ -324,7 +324,7 @@ impl Search {
         self.traced.fill(false);
     }
 
-    /// Forgets the states after the last bytes, from which no text can continue.
+    /// Forgets the states after the last bytes, when no form can continue from them.
     fn forget(&mut self) {
         self.separators.fill(0);
         for (live, set) in self.live.iter_mut().zip(&mut self.sets) {
@@ -345,7 +345,7 @@ struct Reached {
     separators: u8,
 }
 
-/// The entry of a ring for `position`.
+/// Returns the entry of a ring for `position`.
 fn at<T>(ring: &[T; KEPT], position: u64) -> &T {
     let [first, ..] = ring;
     ring.get(slot(position)).unwrap_or(first)
@@ -367,7 +367,7 @@ fn set(words: &mut [u64], bit: usize) {
     }
 }
 
-/// A set of two bytes each, in which upper and lower case are equal: a bit for each pair.
+/// A set of byte pairs that ignores case, with one bit for each pair.
 struct Pairs(Vec<u64>);
 
 impl Default for Pairs {
@@ -403,7 +403,7 @@ mod tests {
     use crate::{Secret, scrub::forms::forms};
 
     proptest! {
-        /// Skipped bytes change nothing.
+        /// Skipping bytes does not change the result.
         #[test]
         fn skipping_finds_as_much_as_every_step(
             parts in vec(

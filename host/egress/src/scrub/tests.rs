@@ -23,7 +23,7 @@ fn percent(keep: impl Fn(u8) -> bool, upper: bool) -> String {
 
 #[test]
 fn every_encoding_of_a_secret_is_removed() {
-    // A string of JSON without its quotes.
+    // A JSON string without its quotes.
     let json = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"");
     let html: String = SENTINEL
         .chars()
@@ -66,7 +66,8 @@ fn every_encoding_of_a_secret_is_removed() {
     let scrub = scrub(&[SENTINEL]);
     for echo in echoes {
         let text = format!("before:{echo}:after {echo}{echo}");
-        // The last character of base64 may also depend on the neighbour: two bits reveal no secret.
+        // The last character of base64 may also depend on the next byte and remains. Its two bits do not reveal the
+        // secret.
         let clean = scrub.text(&text);
         assert!(clean.starts_with("before:[secret]"), "{echo} gives {clean}");
         assert!(clean.matches("[secret]").count() == 3 && clean.len() < 60, "{echo} gives {clean}");
@@ -82,7 +83,7 @@ fn base64_of_surrounded_secret_is_removed() {
             for engine in [general_purpose::STANDARD, general_purpose::URL_SAFE_NO_PAD] {
                 let clean = scrub.text(&engine.encode(format!("{before}sentinel-0123456789{after}")));
                 assert!(clean.contains("[secret]"), "{before}…{after} gives {clean}");
-                // The rest on either side decodes to no useful part of the secret.
+                // The remains on either side do not decode to a useful part of the secret.
                 assert!(!clean.contains(&general_purpose::STANDARD_NO_PAD.encode("012345")), "{clean}");
             }
         }
@@ -95,7 +96,7 @@ fn broken(text: &str, width: usize, separator: &str) -> String {
     parts.join(separator)
 }
 
-/// A key of the length of a signed token.
+/// A key as long as a signed token.
 const LONG: &str =
     "sentinel-eyJhbGciOiJIUzI1NiJ9.0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-tail_x";
 
@@ -110,7 +111,7 @@ fn base64_in_lines_is_removed() {
                     let text = broken(&code, width, separator);
                     let clean = scrub.text(&format!("before {text} after"));
                     assert_eq!(clean.matches("[secret]").count(), 1, "{separator:?} {width}: {clean}");
-                    // Bits of the neighbouring characters.
+                    // Only characters that also encode neighbouring bytes remain.
                     assert!(clean.len() < 50 + 12 * (1 + separator.len()), "{separator:?} {width}: {clean}");
                 }
             }

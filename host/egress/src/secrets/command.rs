@@ -1,5 +1,5 @@
-//! Runs key commands and keeps the keys that they print. Called by `secrets`. Nothing of a command's output
-//! is logged or part of an error.
+//! Runs key commands and keeps the keys that they print. Called by `secrets`. A command's output is never logged and
+//! never part of an error.
 
 use std::{
     collections::HashMap,
@@ -27,12 +27,12 @@ use crate::{
 const OUTPUT_BYTES: usize = 64 << 10;
 /// How long a key is kept if its command does not report when it expires.
 const KEPT: Duration = Duration::from_secs(300);
-/// How long before its expiry a key is no longer used.
+/// A key is replaced this long before it expires.
 const MARGIN: Duration = Duration::from_secs(60);
 /// The longest time that a key is kept, in seconds. Also prevents an overflow of the clock.
 const LONGEST: f64 = 365.0 * 86_400.0;
 
-/// Why a key command produced no key. The message has nothing of its output.
+/// Why a key command produced no key. The message contains none of the command's output.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the key command of '{name}' failed ({failure}). Run it yourself to see why: {command}")]
 pub struct KeyCommandError {
@@ -51,7 +51,7 @@ impl KeyCommandError {
     }
 }
 
-/// The event that occurred instead of a key.
+/// The way in which a key command failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyCommandFailure {
@@ -64,7 +64,7 @@ pub enum KeyCommandFailure {
     /// PATH has no such program.
     #[error("no absolute folder in PATH has this program")]
     NotFound,
-    /// It cannot be started: the error of the system.
+    /// The command cannot be started, with the system's error.
     #[error("it cannot be started: {0}")]
     Start(String),
     /// It took too long and was killed.
@@ -76,7 +76,7 @@ pub enum KeyCommandFailure {
     /// It printed too much and was killed.
     #[error("more than {OUTPUT_BYTES} bytes of output")]
     TooLong,
-    /// Its output is in none of the two forms.
+    /// The output is in neither of the two forms.
     #[error(
         "its output is neither a key on one line nor {{\"token\": \"…\"}} with \"expires_at\" in RFC 3339 or \"expires_in\" in seconds"
     )]
@@ -101,13 +101,13 @@ struct CommandRun {
 #[derive(Clone)]
 struct CommandKey {
     secret: Secret,
-    /// When the command is run again. Uses the system clock because time spent asleep must count.
+    /// When the command is run again. Uses the system clock, because the time that the machine sleeps must count.
     until: SystemTime,
 }
 
 impl KeyCommands {
-    /// Returns the key of `secret`, whose command is `command`. Runs the command in `folder`, unless a key of it is kept. One run
-    /// at a time: callers that wait for a run share its result.
+    /// Returns the key of `secret`, whose command is `command`. Runs the command in `folder`, unless its last key is still valid.
+    /// Only one run happens at a time: callers that wait for a run share its result.
     pub(super) async fn get(
         &self,
         secret: &SecretRef,
@@ -139,7 +139,7 @@ impl KeyCommands {
         found
     }
 
-    /// Forgets the key of `secret` if it is `rejected`. The command is then run again.
+    /// Forgets the key of `secret` if it equals `rejected`. The command is then run again for the next request.
     pub(super) async fn discard(&self, secret: &SecretRef, rejected: &Secret) {
         let table = self.table(secret);
         let mut last = table.lock().await;

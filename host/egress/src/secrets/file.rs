@@ -1,4 +1,5 @@
-//! Reads `credentials.json`. Each entry is checked alone: an invalid entry affects no other. Called by `secrets`.
+//! Reads `credentials.json`. Each entry is checked separately, so an invalid entry does not affect the others. Called
+//! by `secrets`.
 
 use std::{
     fs::{self, File, Metadata},
@@ -42,13 +43,13 @@ pub enum Malformed {
 pub(super) struct CredentialsFile {
     pub(super) path: PathBuf,
     last: Mutex<Option<(Stamp, Arc<Entries>)>>,
-    /// Whether a warning was logged that others may read the file.
+    /// Whether a warning about the file's permissions was logged.
     warned: AtomicBool,
 }
 
 pub(super) type Entries = Result<Map<String, Value>, Malformed>;
 
-/// The state that depends on the content of the file.
+/// The metadata that changes with the content of the file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     length: u64,
@@ -82,7 +83,7 @@ impl CredentialsFile {
             Err(error) => return Err(CredentialError::Malformed { file: file(), source: error.clone() }),
         };
         let Some(entry) = entries.get(name.as_str()) else { return Ok(None) };
-        // Other keys are for other programs.
+        // Other keys are ignored: they are for other programs.
         let key = entry.as_object().and_then(|entry| entry.get("api_key").or_else(|| entry.get("token")));
         match key.and_then(Value::as_str) {
             Some(text) => Ok(Some(text.to_owned()).filter(|text| !text.is_empty())),
@@ -90,8 +91,8 @@ impl CredentialsFile {
         }
     }
 
-    /// Returns the entries. Reads the file again if it has changed, and otherwise returns the same ones; `None` if it does
-    /// not exist.
+    /// Returns the entries, or `None` if the file does not exist. The file is only read again if it has changed; otherwise the same
+    /// `Arc` is returned.
     pub(super) fn entries(&self) -> io::Result<Option<Arc<Entries>>> {
         let metadata = match fs::metadata(&self.path) {
             Ok(metadata) => metadata,
@@ -121,7 +122,7 @@ impl CredentialsFile {
         Ok(Some(entries))
     }
 
-    /// Logs a warning, once, if others may read the file.
+    /// Returns a warning if other users may read the file, but only once.
     pub(super) fn warning(&self, file: &File) -> Option<String> {
         if !open_to_others(file) || self.warned.swap(true, Ordering::Relaxed) {
             return None;

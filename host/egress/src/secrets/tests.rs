@@ -1,4 +1,4 @@
-//! The environment, `credentials.json`, and bindings to origins.
+//! Tests of the environment, `credentials.json`, and bindings to origins.
 
 use std::fs::{self, File};
 
@@ -8,7 +8,7 @@ fn name(name: &str) -> Name {
     name.parse().unwrap()
 }
 
-/// Makes a home with this `credentials.json`, which others cannot read.
+/// Creates a home with this `credentials.json`, which other users cannot read.
 fn home(text: &str) -> tempfile::TempDir {
     let home = tempfile::tempdir().unwrap();
     write(&home, text);
@@ -110,7 +110,7 @@ async fn responses_are_scrubbed_of_every_secret_bound_to_the_host() {
         binding("b", "UNSET", "https://a.org:8443"),
         binding("c", "UNSET", "https://c.org"),
         binding("d", "SET", "http://localhost:8080"),
-        // A missing secret affects no other.
+        // A missing secret does not affect the others.
         binding("e", "UNSET", "https://a.org"),
     ]);
     let text = "secret-of-a secret-of-b secret-of-c from-the-environment";

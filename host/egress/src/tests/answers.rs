@@ -1,4 +1,4 @@
-//! Heads and bodies of answers, encoded, damaged or truncated.
+//! Tests of response heads and bodies: encoded, damaged or truncated.
 
 use std::sync::{Arc, Mutex};
 
@@ -163,7 +163,7 @@ async fn body_is_streamed_as_it_is_sent() {
             async move {
                 stream.write_all(format!("HTTP/1.1 200 OK\r\n{headers}\r\n").as_bytes()).await.unwrap();
                 stream.write_all(&first).await.unwrap();
-                // The server sends the second piece after the first one was read.
+                // The server sends the second piece after the first one has been read.
                 wait.unwrap().await.unwrap();
                 stream.write_all(&second).await.unwrap();
             }
@@ -171,7 +171,7 @@ async fn body_is_streamed_as_it_is_sent() {
         .await;
         let mut answer = egress(limits()).open(get(&server.url("/"))).await.unwrap();
         assert_eq!(answer.chunk().await.unwrap().unwrap(), b"first");
-        // No more data is available, and the poll loses none.
+        // No more data is available yet, and a cancelled read loses none.
         assert_eq!(answer.chunk_ready(), None);
         assert!(tokio::time::timeout(std::time::Duration::ZERO, answer.chunk()).await.is_err());
         seen.send(()).unwrap();
@@ -205,7 +205,7 @@ async fn stream_error_is_repeated_on_every_read() {
     for _ in 0..3 {
         assert!(matches!(answer.chunk().await, Err(EgressError::Truncated { .. })));
     }
-    // An answer that is not read to its end affects no other request.
+    // A response can be dropped before its end.
     let endless = Server::silent("HTTP/1.1 200 OK\r\n\r\nhello").await;
     drop(egress(limits()).open(get(&endless.url("/"))).await.unwrap());
 }

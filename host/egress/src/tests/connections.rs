@@ -1,4 +1,4 @@
-//! Which requests share a connection.
+//! Tests of which requests share a connection.
 
 use crate::{
     Request, Target,
@@ -23,7 +23,7 @@ async fn connection_serves_one_owner_and_one_rule() {
     assert_eq!(server.connections(), 2);
     egress.clone().send(by("one")).await.unwrap();
     assert_eq!(server.connections(), 2);
-    // Another name of the same machine.
+    // Another name for the same machine.
     let target = Target::parse(&format!("http://127.0.0.1:{}/", server.address.port())).unwrap();
     let exact = rule(&format!("127.0.0.1:{}", server.address.port()));
     egress.send(Request::get("one", target.allow(exact).unwrap())).await.unwrap();

@@ -1,4 +1,4 @@
-//! Each limit of time and size, with the key that its error names.
+//! Tests of each time and size limit, with the key that its error names.
 
 use std::{sync::Arc, time::Duration};
 
@@ -22,7 +22,7 @@ async fn over(limits: EgressLimits, server: Server, key: &str) -> EgressError {
 
 #[tokio::test]
 async fn gzip_bomb_stops_at_the_body_limit() {
-    // A thousand times as large as it looks; and all of it within the limit of the wire.
+    // It decompresses to a thousand times its size, and is itself within `wire_bytes`.
     let bomb = gzip(&vec![0; 32 << 20]);
     let limits = EgressLimits { wire_bytes: 1 << 20, body_bytes: 1 << 20, ..limits() };
     assert!(bomb.len() < 64 << 10);
@@ -47,7 +47,7 @@ async fn endless_body_stops_at_its_limit() {
         let error = over(limits.clone(), Server::repeating(head, more, 0).await, "wire_bytes").await;
         assert_eq!(error.kind(), "too-large");
     }
-    // Told in advance, it is not read at all.
+    // If the declared length is over the limit, the body is not read at all.
     let server = Server::silent("HTTP/1.1 200 OK\r\nContent-Length: 100001\r\n\r\n").await;
     over(limits.clone(), server, "wire_bytes").await;
     let fits = Server::answering(ok("", vec![b'x'; 100_000])).await;
@@ -94,7 +94,7 @@ async fn slow_body_ends_at_the_total_time() {
     let limits = EgressLimits { time_ms: 200, ..limits() };
     let error = over(limits.clone(), Server::repeating("HTTP/1.1 200 OK\r\n\r\n", "x", 5).await, "time_ms").await;
     assert!(matches!(error, EgressError::Timeout { key: LimitKey::TimeMs, ms: 200, .. }));
-    // A request may ask for less, and not for more.
+    // A request may set a shorter timeout, but not a longer one.
     let server = Server::repeating("HTTP/1.1 200 OK\r\n\r\n", "x", 5).await;
     for (timeout, own) in [(Duration::from_millis(50), true), (Duration::ZERO, true), (Duration::MAX, false)] {
         let request = Request { timeout: Some(timeout), ..get(&server.url("/")) };
@@ -135,7 +135,7 @@ async fn response_head_is_limited() {
     let long = format!("X: {}\r\n", "y".repeat(1000));
     let error = over(limits.clone(), Server::answering(ok(&long, "")).await, "response_header_bytes").await;
     assert!(matches!(error, EgressError::TooLarge { key: LimitKey::ResponseHeaderBytes, .. }));
-    // It is not read for ever: neither one header without end, nor headers without end.
+    // Reading stops at the limit, both for one endless header and for an endless number of headers.
     for (head, more) in [("HTTP/1.1 200 OK\r\nX: ", "y".repeat(1000)), ("HTTP/1.1 200 OK\r\n", "X: y\r\n".repeat(100))]
     {
         let error = over(limits.clone(), Server::repeating(head, more, 0).await, "response_header_bytes").await;
@@ -143,7 +143,7 @@ async fn response_head_is_limited() {
     }
 }
 
-/// A server that answers after a while, and counts how many wait for it.
+/// Starts a server that answers after 100 ms. Returns it with the current and the highest number of waiting requests.
 async fn slow() -> (Server, Arc<std::sync::Mutex<(usize, usize)>>) {
     let counts = Arc::new(std::sync::Mutex::new((0, 0)));
     let shared = counts.clone();
@@ -190,7 +190,7 @@ async fn response_occupies_its_slot_until_it_ends() {
     let mut first = egress.open(get(&server.url("/"))).await.unwrap();
     let error = egress.open(get(&server.url("/"))).await.unwrap_err();
     assert!(error.to_string().starts_with("waiting for other requests took longer than 10000 ms"), "{error}");
-    // Another owner has places of its own.
+    // Another owner has permits of its own.
     let other = Request { owner: "other".to_owned(), ..get(&server.url("/")) };
     assert_eq!(egress.send(other).await.unwrap().body, b"hello");
     while first.chunk().await.unwrap().is_some() {}

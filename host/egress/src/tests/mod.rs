@@ -31,7 +31,7 @@ pub(super) struct Script {
 }
 
 impl Script {
-    /// Each result is a text of addresses, separated by spaces.
+    /// Each result is a string of addresses, separated by spaces.
     pub(super) fn new(answers: &[&str]) -> Arc<Self> {
         let addresses = |text: &&str| text.split_whitespace().map(|address| address.parse().unwrap()).collect();
         Arc::new(Self { answers: answers.iter().map(addresses).collect(), asked: AtomicUsize::new(0) })

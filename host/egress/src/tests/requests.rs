@@ -68,7 +68,7 @@ async fn request_is_built_from_its_parts() {
         ]
     );
     assert!(requests[1].ends_with("\r\n\r\nGET / HTTP/1.1\r\nHost: smuggled\r\n\r\n"));
-    // Without a body, the length 0 is sent; otherwise the server might wait for one.
+    // Without a body, the length 0 is sent; otherwise the server might wait for a body.
     assert_eq!(requests[2].matches("content-length: 0\r\n").count(), 1, "{}", requests[2]);
     assert_eq!(requests.len(), 3);
 }

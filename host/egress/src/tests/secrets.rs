@@ -1,4 +1,4 @@
-//! Secrets in requests, and their removal from answers and errors.
+//! Tests of secrets in requests, and of their removal from responses and errors.
 
 use std::cell::RefCell;
 
@@ -191,7 +191,7 @@ async fn secret_echoed_in_pieces_is_removed() {
 async fn errors_do_not_contain_the_secret() {
     for answer in [
         format!("HTTP/1.1 200 OK\r\nContent-Encoding: {SENTINEL}\r\n\r\n"),
-        // The padding moves the secret to the place where long texts are cut.
+        // The padding moves the secret to the place where long strings are truncated.
         format!("HTTP/1.1 200 OK\r\nContent-Encoding: {}{SENTINEL}\r\n\r\n", "x".repeat(22)),
         format!("HTTP/1.1 200 OK\r\nX{SENTINEL}: x\r\n\r\n"),
         format!("HTTP/9 {SENTINEL}\r\n\r\n"),

@@ -1,4 +1,4 @@
-//! A server on this machine that sends exact bytes. The tests of this crate use it, and the tests of exchanges in `provider`.
+//! A server on this machine that sends exact bytes. Used by the tests of this crate and by the tests of exchanges in `provider`.
 
 #![allow(dead_code, reason = "each of the two crates needs only a part of it")]
 
@@ -34,7 +34,7 @@ impl Server {
         Self::with(move |_| answer.clone()).await
     }
 
-    /// Answers each request with the result of `answer` for its text.
+    /// Answers each request with the result of `answer`, which is called with the request's text.
     pub(super) async fn with(answer: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> Self {
         let answer = Arc::new(answer);
         Self::raw("127.0.0.1:0", move |mut stream, log| {
@@ -51,7 +51,7 @@ impl Server {
         .await
     }
 
-    /// Reads one request of each connection, runs `after`, and closes the connection.
+    /// Reads one request from each connection, runs `after`, and closes the connection.
     pub(super) async fn then<F>(after: impl Fn(TcpStream) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
@@ -69,7 +69,7 @@ impl Server {
         .await
     }
 
-    /// Reads one request of each connection, sends these bytes, and closes the connection.
+    /// Reads one request from each connection, sends these bytes, and closes the connection.
     pub(super) async fn closing(answer: impl Into<Vec<u8>>) -> Self {
         let answer = answer.into();
         Self::then(move |mut stream| {
@@ -79,7 +79,7 @@ impl Server {
         .await
     }
 
-    /// Reads one request of each connection, sends these bytes, and then nothing.
+    /// Reads one request from each connection, sends these bytes, and then nothing.
     pub(super) async fn silent(first: &'static str) -> Self {
         Self::then(move |mut stream| async move {
             let _ = stream.write_all(first.as_bytes()).await;
@@ -88,7 +88,8 @@ impl Server {
         .await
     }
 
-    /// Reads one request of each connection, sends `head`, and repeats `more` with pauses until the client closes it.
+    /// Reads one request from each connection, sends `head`, and repeats `more` with pauses until the client closes the
+    /// connection.
     pub(super) async fn repeating(head: &'static str, more: impl Into<Vec<u8>>, pause_ms: u64) -> Self {
         let more = more.into();
         Self::then(move |mut stream| {
@@ -105,7 +106,7 @@ impl Server {
         .await
     }
 
-    /// Runs `each` with each connection.
+    /// Runs `each` for each connection.
     pub(super) async fn raw<F>(
         address: &str,
         each: impl Fn(TcpStream, Box<dyn Fn(String) + Send + Sync>) -> F + Send + Sync + 'static,
@@ -154,7 +155,7 @@ impl Drop for Server {
     }
 }
 
-/// Reads a head, and a body if the head has its length. Returns `None` at the end of the connection.
+/// Reads a request: its head, and its body if the head declares a length. Returns `None` at the end of the connection.
 pub(super) async fn read_request<S: AsyncRead + Unpin>(stream: &mut S) -> Option<String> {
     let mut bytes = Vec::new();
     loop {
@@ -178,7 +179,7 @@ pub(super) async fn hang<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S) {
     while stream.read(&mut nothing).await.is_ok_and(|read| read > 0) {}
 }
 
-/// Returns a `200 OK` with these headers, each with its line end, and this body.
+/// Returns a `200 OK` with this body and these headers, each of which includes its line end.
 pub(super) fn ok(headers: &str, body: impl AsRef<[u8]>) -> Vec<u8> {
     let body = body.as_ref();
     let mut answer = format!("HTTP/1.1 200 OK\r\n{headers}Content-Length: {}\r\n\r\n", body.len()).into_bytes();

@@ -1,4 +1,4 @@
-//! Requests that try to reach this machine, its network or another address than the checked one.
+//! Tests of requests that try to reach this machine, its network, or another address than the checked one.
 
 use std::net::IpAddr;
 
@@ -11,7 +11,7 @@ use crate::{
     tls::Trust,
 };
 
-/// Addresses that no name and no URL may reach.
+/// Addresses that neither a public name nor a pattern with a `*` can reach.
 const OUT_OF_REACH: &[&str] = &[
     "127.0.0.1",
     "127.8.9.1",
@@ -122,7 +122,7 @@ async fn local_network_name_needs_permission() {
     assert_eq!(server.connections(), 1);
 }
 
-/// All addresses of 127.0.0.0/8 work without configuration.
+/// Linux only, because other systems have to be configured for addresses such as 127.0.0.2.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn checked_address_is_the_one_connected_to() {

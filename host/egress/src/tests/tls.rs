@@ -1,4 +1,4 @@
-//! Certificates that are accepted and rejected.
+//! Tests of accepted and rejected certificates.
 
 use std::sync::Arc;
 

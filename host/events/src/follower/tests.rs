@@ -93,7 +93,7 @@ fn attempts_that_broke_off_are_reported_once() {
     );
     // The event of the second failure and its pieces were lost.
     assert_eq!(shown_at_once(&[piece(1, at(0, 0, 0), "Half"), row(VIEW, 2, "Half a word", 2)]), "Half|Half a word");
-    // Nothing was shown of it.
+    // No text of the attempt was shown.
     assert_eq!(shown_at_once(&[piece(1, at(0, 9, 0), "lost before"), row(VIEW, 2, "All", 1)]), "All");
     let mut follower = AnswerFollower::new(VIEW);
     let event = broke_off(0, 1);
@@ -105,7 +105,7 @@ fn turn_that_failed_leaves_nothing_to_the_next() {
     let kind = EventKind::TurnBegan { turn: 8, cause: patchbay_core::TurnCause::Person };
     let events = [piece(5, at(0, 0, 0), "Half"), event(VIEW, 8, kind), row(VIEW, 9, "Half as long", 0)];
     assert_eq!(shown_at_once(&events), "HalfHalf as long");
-    // The event is lost: the row has another text.
+    // If the event is lost, a row with different text ends the attempt.
     assert_eq!(shown_at_once(&[piece(5, at(0, 0, 0), "Half"), row(VIEW, 9, "Other", 0)]), "Half|Other");
 }
 
@@ -140,12 +140,12 @@ fn agent_that_comes_into_view_continues_where_it_was_joined() {
         row(VIEW, 9, "One two three", 0),
     ];
     assert_eq!(shown(&mut follower, &events), "two three");
-    // After the received text is forgotten, the row shows all of it.
+    // Moving the view forgets the received text, so the row returns all of it.
     assert!(follower.look_at(OTHER) && follower.look_at(VIEW) && !follower.look_at(VIEW));
     assert_eq!(shown(&mut follower, &[piece(9, at(2, 4, 0), "two"), row(VIEW, 10, "One two", 0)]), "One two");
 }
 
-/// The row of an answer that a dying process has stored in part.
+/// The row of an answer of which a dying process stored only a part.
 fn interrupted(seq: u64, text: &str) -> Event {
     let Event { kind: EventKind::Message { kind, content, data: Some(mut data) }, .. } = row(VIEW, seq, text, 0) else {
         unreachable!()
@@ -154,7 +154,7 @@ fn interrupted(seq: u64, text: &str) -> Event {
     event(VIEW, seq, EventKind::Message { kind, content, data: Some(data) })
 }
 
-/// Wherever a front stops, another one returns the rest, from pieces that overlap and from the row.
+/// Wherever a follower stops, another follower returns the rest, from overlapping pieces and from the row.
 #[test]
 fn answer_is_resumed_at_any_byte() {
     let (text, think) = ("One two", |offset: u64, text: &str| {
@@ -202,7 +202,7 @@ struct Answer {
     agent: AgentId,
     turn: u64,
     index: u32,
-    /// The texts of its attempts, in pieces. The last one becomes the row.
+    /// The texts of its attempts, in pieces. The last attempt becomes the row.
     attempts: Vec<Vec<String>>,
 }
 
@@ -241,8 +241,8 @@ fn live(answer: &Answer, seq: u64) -> Vec<Event> {
 }
 
 proptest! {
-    /// Whatever is lost, late or doubled, and wherever the user looks: behind the last attempt that broke off, each answer is
-    /// shown exactly once when its row is there.
+    /// Whatever live events are lost, late or duplicated, and whichever agent is in view: when an answer's row has been processed,
+    /// all of its text has been shown exactly once since the last attempt that broke off.
     #[test]
     fn each_byte_is_shown_once(
         answers in answers(),
@@ -250,7 +250,7 @@ proptest! {
         late in collection::vec((any::<Index>(), any::<Index>()), 0..8),
         moves in collection::vec((any::<Index>(), any::<bool>()), 0..4),
     ) {
-        // Rows come once and in order; live events are lost, or come again later.
+        // Rows arrive once and in order; live events can be lost, or arrive again later.
         let mut stream: Vec<Event> = Vec::new();
         for (seq, answer) in (2..).zip(&answers) {
             stream.extend(live(answer, seq));

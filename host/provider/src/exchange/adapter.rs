@@ -1,4 +1,4 @@
-//! The interface that an exchange requires of an adapter. The sandbox implements it; tests implement it by scripts.
+//! The interface that an exchange requires of an adapter. The sandbox implements it; tests implement it with scripts.
 
 use std::sync::Arc;
 

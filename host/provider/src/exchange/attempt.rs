@@ -1,6 +1,6 @@
-//! One attempt: starts an instance of the adapter, does its actions in order, and resumes it with the results until it ends.
+//! One attempt: starts an instance of the adapter, performs its actions in order, and resumes it with the results until it ends.
 //!
-//! A step that ends nothing and leaves nothing pending is a violation.
+//! A step that neither ends the attempt nor leaves anything pending is a violation.
 
 use patchbay_core::completion::{CompletionRequest, FailureKind};
 use patchbay_sandbox::adapter::Action;
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{Completed, Sink};
 
-/// The state of an attempt. Made and run once by [`drive`](super::drive).
+/// The state of an attempt. Created and run once by [`drive`](super::drive).
 pub(super) struct Attempt<'a> {
     target: &'a RequestTarget<'a>,
     sink: &'a mut dyn Sink,
@@ -29,7 +29,7 @@ impl<'a> Attempt<'a> {
         Self { target, sink, keys, check: StreamCheck::default(), flight: InFlight::new(target) }
     }
 
-    /// Runs the attempt, which has this number from 1, to its end.
+    /// Runs the attempt to its end. `number` counts the attempts from 1.
     pub(super) async fn run(
         mut self,
         adapter: &impl StartAdapter,
@@ -72,7 +72,8 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Does the actions of one step in order. Returns the completion if the adapter finished. The sandbox counts the actions.
+    /// Performs the actions of one step in order. Returns the completion if the adapter finished. The sandbox has already limited
+    /// their number.
     fn act(&mut self, actions: Vec<Action>, instance: &impl Instance) -> Result<Option<Completed>, AttemptStop> {
         let mut actions = actions.into_iter();
         while let Some(action) = actions.next() {

@@ -1,13 +1,13 @@
-//! The options that the host adds to the operator's. `adapter` passes them to each instance; the comment of
-//! `completion-request.options` in `wit/provider/provider.wit` names them for authors.
+//! The options that the host adds to the operator's options. `adapter` passes them to each instance; the comment of
+//! `completion-request.options` in `wit/provider/provider.wit` documents them for authors.
 
 use patchbay_core::completion::RequestHints;
 
-/// Names of options that begin with this come from the host alone.
+/// Only the host sets options whose names begin with this prefix.
 pub(crate) const HOST_PREFIX: &str = "host:";
 
-/// Returns `options` followed by the host's, for the attempt with this number. `model_facts` are
-/// the model's known facts, as JSON.
+/// Returns `options` followed by the host's options, for the attempt with this number. `model_facts` are the model's
+/// known facts, as JSON.
 pub(super) fn behind(
     options: &[(String, String)],
     hints: &RequestHints,
@@ -25,7 +25,8 @@ pub(super) fn behind(
     options.iter().cloned().chain(own).collect()
 }
 
-/// Returns `options` followed by the model's known facts, in the form used to describe a thinking level.
+/// Returns `options` followed by the model's known facts, which is how an adapter receives them to explain a thinking
+/// level.
 pub(crate) fn with_facts(options: &[(String, String)], model_facts: Option<String>) -> Vec<(String, String)> {
     let facts = model_facts.map(|facts| (format!("{HOST_PREFIX}model-facts"), facts));
     options.iter().cloned().chain(facts).collect()

@@ -1,9 +1,9 @@
 //! The events that an attempt or a listing waits for: the pending request and the timer of its instance,
 //! within the limits of the exchange.
 //!
-//! At most one request and one timer are pending. A new request replaces the previous request, a new timer the previous timer.
-//! If both are pending, the instance is resumed with whichever is ready first; a timer that is due comes before data of an
-//! answer, which may never pause.
+//! At most one request and one timer are pending. A new request replaces the previous request, a new timer the previous timer. If
+//! both are pending, the instance is resumed with whichever is ready first. A timer that is due comes before response data, because
+//! a response may never pause.
 
 use std::time::Duration;
 
@@ -28,18 +28,18 @@ pub(super) struct InFlight<'a> {
     until: Instant,
     pending: Option<PendingRequest>,
     timer: Option<Instant>,
-    /// Number of requests that this completion has sent.
+    /// Number of requests that the adapter has made so far.
     requests: u32,
-    /// Bytes of answers received.
+    /// Bytes of response bodies received so far.
     received: u64,
     /// The connection that failed last, unless another request followed.
     lost: Option<LostConnection>,
-    /// The status of the last answer.
+    /// The status of the last response.
     status: Option<u16>,
 }
 
 impl<'a> InFlight<'a> {
-    /// Returns one with nothing pending, that times out `exchange.total_ms` from now.
+    /// Returns the state with nothing pending, which times out `exchange.total_ms` from now.
     pub(super) fn new(target: &'a RequestTarget<'a>) -> Self {
         let until = Instant::now() + target.limits.total();
         Self { target, until, pending: None, timer: None, requests: 0, received: 0, lost: None, status: None }
@@ -54,7 +54,7 @@ impl<'a> InFlight<'a> {
         self.lost.as_ref()
     }
 
-    /// Whether the last answer had the status 401.
+    /// Whether the last response had the status 401.
     pub(super) fn is_unauthorized(&self) -> bool {
         self.status == Some(401)
     }

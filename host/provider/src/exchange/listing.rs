@@ -1,4 +1,4 @@
-//! One listing: drives an adapter that asks its API for the models. The catalogue calls [`list`].
+//! One listing: drives an adapter that asks its API for the models. `providers::refresh` calls [`list`].
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ const WARNINGS: usize = 5;
 pub(crate) struct Listed {
     /// If an id was reported twice, the later report counts.
     pub(crate) models: Vec<ListedModel>,
-    /// The number of models with an invalid id, or with too long facts.
+    /// The number of models that were left out, because their id is invalid or their facts are too long.
     pub(crate) left_out: usize,
     /// Lines for the operator, without secrets.
     pub(crate) warnings: Vec<String>,
@@ -76,7 +76,7 @@ pub(crate) async fn list(context: &ExchangeContext, route: &Route, validator: Op
     Some(result)
 }
 
-/// Asks with these keys, `until` at the latest. Returns the result, and whether the last answer had the status 401.
+/// Asks with these keys, and gives up at `until`. Returns the result, and whether the last response had the status 401.
 async fn list_with(
     context: &ExchangeContext,
     route: &Route,
@@ -96,7 +96,7 @@ async fn list_with(
         let (sandbox, adapter, options) = (&context.sandbox, &route.adapter, &route.options);
         let begun = sandbox.begin_listing(adapter, validator, options, &target.limits.budgets(), log).await;
         let begun = begun.map_err(|failure| reporter.sandbox_failure(failure))?;
-        // Checked above: the adapter lists models.
+        // The caller has checked that the adapter lists models.
         let Some((mut instance, mut actions)) = begun else { return Ok(nothing()) };
         loop {
             if let Some(end) = act(actions, &mut flight, &mut listed, keys)? {
@@ -127,7 +127,7 @@ fn nothing() -> ListingEnd {
     ListingEnd { coverage: Coverage::Unchanged, validator: None, fresh_for_s: None }
 }
 
-/// Does the actions of one step in order. Returns the end if the adapter finished.
+/// Performs the actions of one step in order. Returns the end if the adapter finished.
 fn act(
     actions: Vec<ListingAction>,
     flight: &mut InFlight<'_>,

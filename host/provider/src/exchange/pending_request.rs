@@ -1,4 +1,4 @@
-//! The open request of an attempt: its head, its body in chunks of bounded size, and its deadlines. Driven by `attempt`.
+//! The open request of an attempt: its head, its body in chunks of bounded size, and its deadlines. Driven by `in_flight`.
 
 use std::{pin::Pin, time::SystemTime};
 
@@ -10,17 +10,17 @@ use tokio::time::{Instant, timeout_at};
 use super::{AttemptStop, Violation, retry_after};
 use crate::ExchangeLimits;
 
-/// Bytes of one chunk for an adapter: room for many events in a step, and an upper bound for the work of one.
+/// Maximum size of one chunk for an adapter, in bytes: room for many events, and a bound for the work of one step.
 const CHUNK_BYTES: usize = 16 << 10;
 
-/// A request and its answer. Dropping it closes the connection, unless the answer is complete.
+/// A request and its response. Dropping it closes the connection, unless the response is complete.
 pub(super) struct PendingRequest {
     state: State,
     /// When the wait for the next data times out; `None` while the adapter runs and nothing waits.
     until: Option<Instant>,
     /// Whether data of the body has arrived.
     begun: bool,
-    /// Data that has arrived and was not returned yet.
+    /// Data that has arrived but was not returned yet.
     buffer: BytesMut,
     /// How the body ended, which may be known before `buffer` is empty.
     end: Option<Result<(), EgressError>>,
@@ -28,12 +28,12 @@ pub(super) struct PendingRequest {
 }
 
 enum State {
-    /// The head of the answer has not arrived.
+    /// The head of the response has not arrived.
     Opening(Pin<Box<dyn Future<Output = Result<Answer, EgressError>> + Send>>),
     Body(Box<Answer>),
 }
 
-/// Why no more of an answer arrives.
+/// Why the rest of a response does not arrive.
 enum Loss {
     /// The first byte of the body did not arrive within `exchange.first_byte_ms`.
     FirstByte,
@@ -97,7 +97,8 @@ impl PendingRequest {
             until = Instant::now() + limits.idle();
             self.until = Some(until);
         }
-        // A server sends small pieces faster than an adapter steps: all that have arrived go into one chunk.
+        // A server may send small pieces faster than an adapter can process them, so all pieces that have arrived are
+        // joined into one chunk.
         while self.buffer.len() < CHUNK_BYTES && self.end.is_none() {
             // The connection runs in its own task, which delivers its next piece once this one is taken.
             tokio::task::yield_now().await;
@@ -124,7 +125,8 @@ impl PendingRequest {
 /// Returns the input that reports `loss` to the adapter.
 ///
 /// # Errors
-/// An [`AttemptStop`] if the adapter could not continue: the request itself is invalid, or the operator's base URL may not be requested.
+/// An [`AttemptStop`] if the adapter could not continue, because the request itself is invalid, or because the operator's base URL
+/// may not be requested.
 fn transport_failed(loss: Loss, limits: &ExchangeLimits) -> Result<Input, AttemptStop> {
     let failed = |kind, message| Ok(Input::TransportFailed { kind, message });
     let error = match loss {
@@ -142,7 +144,7 @@ fn transport_failed(loss: Loss, limits: &ExchangeLimits) -> Result<Input, Attemp
         }
         Loss::Egress(error) => error,
     };
-    // Messages name keys of `[exchange]`, which the operator can set, and no keys of `[egress]`.
+    // Messages name keys of `[exchange]`, but not of `[egress]`, which does not apply to providers.
     match &error {
         EgressError::Timeout { what, key, ms } => {
             // `connect_ms` has the same name in both tables; the other egress times are longer than the exchange's.
@@ -177,7 +179,7 @@ fn transport_failed(loss: Loss, limits: &ExchangeLimits) -> Result<Input, Attemp
     }
 }
 
-/// Returns the message for an answer over the limit.
+/// Returns the message for a response over the limit.
 pub(super) fn too_large(limits: &ExchangeLimits) -> String {
     format!("the response is over {} bytes, the limit 'exchange.answer_bytes'", limits.answer_bytes)
 }

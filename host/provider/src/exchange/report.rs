@@ -1,7 +1,7 @@
 //! Describes the failure of an attempt to the caller, and decides whether another attempt may follow.
 //!
-//! Called by `attempt` when an attempt ends, and by [`drive`](super::drive) when it gives up. No text that leaves here holds a
-//! secret.
+//! Called by `attempt` when an attempt ends, and by [`drive`](super::drive) when it gives up. No message that is returned from here
+//! contains a secret.
 
 use patchbay_core::completion::FailureKind;
 use patchbay_egress::{EgressError, Scrub, SecretLookup};
@@ -20,7 +20,7 @@ pub(super) struct AttemptFailure {
     pub(super) error: ExchangeError,
     /// The adapter's hint about another attempt.
     pub(super) hint: RetryHint,
-    /// The kind of failure, if it may pass; `None` if no other attempt may follow.
+    /// The kind of a transient failure; `None` if no other attempt may follow.
     pub(super) setback: Option<Setback>,
     /// Whether the provider was overloaded or reported a rate limit, possibly in the middle of an answer.
     pub(super) is_overload: bool,
@@ -44,7 +44,7 @@ pub(super) struct LostConnection {
     pub(super) message: String,
 }
 
-/// Words failures of exchanges with one provider. `scrub` removes the secrets.
+/// Describes failures of exchanges with one provider. `scrub` removes the secrets.
 #[derive(Clone, Copy)]
 pub(super) struct Reporter<'a> {
     pub(super) target: &'a RequestTarget<'a>,
@@ -52,7 +52,7 @@ pub(super) struct Reporter<'a> {
 }
 
 impl Reporter<'_> {
-    /// Returns the failure of an attempt that ended by `stop`.
+    /// Returns the failure of an attempt that ended with `stop`.
     pub(super) fn failure(&self, stop: AttemptStop, progress: &Progress<'_>) -> AttemptFailure {
         let final_failure = |error| AttemptFailure {
             error,
@@ -108,7 +108,7 @@ impl Reporter<'_> {
                 },
             );
         }
-        // The operator must see which limit it was, even if the adapter's message does not say so.
+        // The operator must see which limit was exceeded, even if the adapter's message does not say so.
         if let Some(lost) = progress.lost.filter(|lost| !message.contains(lost.message.as_str())) {
             message = format!("{message} ({})", lost.message);
         }
@@ -139,7 +139,7 @@ impl Reporter<'_> {
         AttemptFailure { error, hint: retry, setback, is_overload, is_unauthorized: false, is_free: false }
     }
 
-    /// Returns whether the advice about a failure of `kind` has the provider's key command.
+    /// Returns whether the advice about a failure of `kind` contains the provider's key command.
     fn has_key_command(&self, kind: FailureKind) -> bool {
         let secret = self.target.credential.map(|credential| &credential.secret.lookup);
         kind == FailureKind::Authentication && matches!(secret, Some(SecretLookup::Command(_)))
@@ -191,8 +191,8 @@ impl Reporter<'_> {
     }
 }
 
-/// Returns whether an error means that the server is overloaded. APIs report it by the statuses 503 and 529, and in the
-/// middle of a response by codes such as `overloaded_error`, `server_overloaded`, `UNAVAILABLE` and `slow_down`.
+/// Returns whether an error means that the server is overloaded. APIs report it with the statuses 503 and 529, and in
+/// the middle of a response with codes such as `overloaded_error`, `server_overloaded`, `UNAVAILABLE` and `slow_down`.
 fn reports_overload(status: Option<u16>, code: Option<&str>) -> bool {
     let code = code.unwrap_or_default().to_ascii_lowercase();
     matches!(status, Some(503 | 529)) || ["overload", "unavailable", "slow_down"].iter().any(|word| code.contains(word))

@@ -1,12 +1,13 @@
-//! The header `Retry-After` as a date. Adapters have no clock, so the host turns it into seconds. Called by
-//! `pending_request` for each head.
+//! Converts the header `Retry-After` from a date to seconds, because adapters have no clock. Called by
+//! `pending_request` for each response head.
 
 use std::time::SystemTime;
 
 use httpdate::parse_http_date;
 
-/// Replaces a date in `retry-after` by the number of seconds until then, rounded up; 0 if the date is past. The clock
-/// is the server's, if the header `date` has it, otherwise `now`. Names are in lower case.
+/// Replaces a date in `retry-after` with the number of seconds until then, rounded up; 0 if the date has passed. The
+/// current time is the server's, from the header `date`, or `now` without that header. Header names must be in lower
+/// case.
 pub(super) fn date_to_seconds(headers: &mut [(String, String)], now: SystemTime) {
     let date = |value: &str| parse_http_date(value.trim()).ok();
     let sent = headers.iter().find(|(name, _)| name == "date").and_then(|(_, value)| date(value));
@@ -24,7 +25,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns the header for a request at 07:28:00.
+    /// Returns the converted header. The local time is half a second after 07:28:00.
     fn seconds(value: &str, date: Option<&str>) -> String {
         let now = parse_http_date("Wed, 21 Oct 2026 07:28:00 GMT").unwrap() + Duration::from_millis(500);
         let mut headers: Vec<_> = date.map(|date| ("date".to_owned(), date.to_owned())).into_iter().collect();

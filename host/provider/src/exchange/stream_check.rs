@@ -1,6 +1,6 @@
 //! Checks an adapter's stream events and forwards them to the sink, without secrets. Fed by `attempt`.
 //!
-//! Blocks are numbered from 0; each is started once and ended once, and deltas go to open blocks only.
+//! Blocks are numbered from 0; each is started once and ended once, and deltas are only for open blocks.
 
 use std::collections::BTreeMap;
 
@@ -24,16 +24,16 @@ pub(super) struct StreamCheck {
     text_bytes: usize,
 }
 
-/// A block that was started and not ended.
+/// A block that was started but not ended.
 struct OpenBlock {
     /// Whether only the adapter can read the block; such a block has no deltas.
     opaque: bool,
-    /// Removes secrets that are split across deltas; `None` before the first delta and without secrets.
+    /// Removes secrets that are split across deltas; `None` before the first delta, or if there are no secrets.
     scrubber: Option<Scrubber>,
 }
 
 impl StreamCheck {
-    /// Blocks that may be open at once. Answers have two or three.
+    /// How many blocks may be open at the same time. Answers have two or three.
     const MAX_OPEN: usize = 100;
 
     /// Whether a block was started.
@@ -131,7 +131,7 @@ impl StreamCheck {
         Ok(())
     }
 
-    /// Returns the text to forward now: without secrets, and without an end that may be the beginning of one.
+    /// Returns the text to forward now: without secrets, and without a tail that may be the beginning of a secret.
     fn delta(&mut self, index: u32, text: String, scrub: &Scrub) -> Result<String, Violation> {
         let Some(open) = self.open.get_mut(&index) else { return Err(self.not_open("added to", index)) };
         if open.opaque {
@@ -158,12 +158,12 @@ fn flush_block(index: u32, open: OpenBlock, sink: &mut dyn Sink) {
     }
 }
 
-/// Secrets are ASCII, and a scrubber therefore never splits a character.
+/// Converts the output of a scrubber. Secrets are ASCII, so a scrubber never splits a character.
 fn into_text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
-/// Bytes of the texts of an event.
+/// Returns the size of an event's strings, in bytes.
 fn size(event: &StreamEvent) -> u64 {
     let bytes = match event {
         StreamEvent::Started(text) | StreamEvent::BlockDelta { text, .. } => text.len(),

@@ -33,7 +33,7 @@ pub struct DefaultChoice {
     pub configured: bool,
 }
 
-/// A name whose provider is another one than in builds before the prefix `llama-` had an owner.
+/// A name that resolves to another provider than in builds before the prefix `llama-` had an owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MovedName {
     /// The model as those builds understood the name.
@@ -57,7 +57,7 @@ pub struct ModelInfo {
     pub is_local: bool,
     /// The largest number of tokens of an answer; `None` if unknown.
     pub max_output_tokens: Option<u64>,
-    /// The thinking levels that it has, in ascending order. Empty if none is sent.
+    /// The thinking levels of the model, in ascending order. Empty if levels are not sent.
     pub levels: Vec<ThinkingLevel>,
 }
 
@@ -73,7 +73,7 @@ impl Providers {
     /// Returns the model and the provider that `[PROVIDER:]MODEL[/THINKING]` names.
     ///
     /// # Errors
-    /// [`ModelError`], in the words of the commands' reference.
+    /// [`ModelError`], with the messages of the command reference.
     pub async fn resolve(&self, text: &str) -> Result<Choice, ModelError> {
         let registry = self.registry().await;
         let consents = self.consents().await?;
@@ -89,8 +89,8 @@ impl Providers {
         Ok(choice)
     }
 
-    /// Returns whether `text` named the model of another provider in builds before the prefix `llama-` had an owner; `None` if its
-    /// provider is the same, or if it named no model. Compares the present tables, lists and settings alone.
+    /// Returns how `text` resolved in builds before the prefix `llama-` had an owner, if it named another provider's model then;
+    /// `None` if the provider is the same, or if the text named no model. Only uses the present tables, lists and settings.
     ///
     /// # Errors
     /// The database could not be read or written.
@@ -117,8 +117,7 @@ impl Providers {
         Err(ModelError::Level { level: level.as_str().to_owned(), more })
     }
 
-    /// Completes an error: an invalid level with the levels that the model has, an unknown model with the models that
-    /// exist.
+    /// Adds hints to an error: the model's levels to an invalid level, and the existing models to an unknown model.
     async fn with_hints(
         &self,
         error: ModelError,
@@ -148,8 +147,8 @@ impl Providers {
         ModelError::Level { level, more: more.map(|facts| more_levels(&facts)).unwrap_or_default() }
     }
 
-    /// Returns everything that is known of a model of a provider, including facts from
-    /// its adapter for an unlisted name.
+    /// Returns everything that is known about a model of a provider, including facts from its adapter for an unlisted
+    /// name.
     async fn facts(&self, entry: &Entry, catalogue: &Catalogue, model: &str) -> Result<ModelFacts, ModelError> {
         if is_listed(entry, catalogue, model) {
             return Ok(known_facts(entry, catalogue, model).unwrap_or_default());
@@ -191,7 +190,7 @@ impl Providers {
         let facts = self.facts(&entry, &catalogue, &choice.model).await?;
         let absent = absent(&entry, &catalogue, &choice.model);
         let end = describe_end(&facts.lifecycle(), absent, "ends");
-        // The operator's own words leave no doubt.
+        // There is no doubt about the provider if the user or the operator named it.
         let is_named = text.strip_prefix(choice.provider.as_str()).is_some_and(|rest| rest.starts_with(':'));
         let is_clear = is_named || entry.is_configured(&choice.model) || registry.route(&choice.model).is_some();
         let others = if is_clear { Vec::new() } else { also_listed(&registry, &consents, &catalogue, choice) };
@@ -199,7 +198,7 @@ impl Providers {
     }
 
     /// Returns the message for the user about a choice: provider, model, cautions, and the effect of the thinking
-    /// level. `text` is what [`Providers::resolve`] made the choice of.
+    /// level. `text` is the string that [`Providers::resolve`] resolved to the choice.
     ///
     /// # Errors
     /// [`ModelError`], if the provider may not be asked or its adapter failed.
@@ -209,12 +208,13 @@ impl Providers {
         let failed = |failure| ModelError::Adapter { provider: choice.provider.clone(), failure };
         let sandbox = &self.exchange.sandbox;
         let adapter = entry.adapter.loaded(sandbox).await.map_err(failed)?;
-        // `explain-thinking` of the contract gets no options, so an option that turns levels off is evaluated here.
+        // `explain-thinking` in the first version of the contract has no options, so an option that turns levels off is
+        // evaluated here.
         let off = entry.thinking_off();
         let level = if off.is_some() { None } else { choice.level };
         let catalogue = self.catalogue().await?;
         let facts = self.facts(&entry, &catalogue, &choice.model).await?;
-        // The levels of a model may be known from these alone, as in a request.
+        // As in a request, the levels of a model may be known only from its facts.
         let options = exchange::with_facts(&entry.options, facts.to_json());
         let mut plan = sandbox.explain_thinking(&adapter, &choice.model, level, &options).await.map_err(failed)?;
         if let (Some((option, value)), Some(_)) = (off, choice.level) {
@@ -226,7 +226,7 @@ impl Providers {
         let model = text::clean_line(&choice.model);
         let mut lines = vec![format!("✓ Switched to {} {model}{label}", status::display_name(&entry))];
         let mut cautions = self.cautions(text, choice).await?;
-        // A caution shows that the name is known somewhere.
+        // If there is a caution, the name is known somewhere.
         cautions.extend(unlisted(&entry, &catalogue, &choice.model).filter(|_| cautions.is_empty()));
         cautions.extend(self.missing_key(&entry));
         lines.extend(cautions.iter().map(|caution| format!("  ⚠ {caution}")));
@@ -235,7 +235,7 @@ impl Providers {
         Ok(lines.join("\n"))
     }
 
-    /// Checks that the provider of `choice` may be asked now. Its key is not looked for.
+    /// Checks that the provider of `choice` may be asked now. Does not look for its key.
     ///
     /// # Errors
     /// [`ModelError`], if the model has an invalid name, or its provider is gone or not ready.
@@ -244,8 +244,8 @@ impl Providers {
         self.ready(&*self.registry().await, &choice.provider).await.map(drop)
     }
 
-    /// Returns the first model in the provider's catalogue of the size of `selector`, or of the next best
-    /// size. `None` without a catalogue.
+    /// Returns the first model in the provider's catalogue that has the size of `selector`, or the next best size.
+    /// `None` without a catalogue.
     pub async fn select(&self, provider: &Name, selector: Selector) -> Option<String> {
         let registry = self.registry().await;
         let entry = registry.get(provider.as_str())?;
@@ -272,7 +272,7 @@ impl Providers {
         })
     }
 
-    /// Requests a completion and forwards it to `sink` as it arrives. A reload does not affect a completion that runs.
+    /// Requests a completion and forwards it to `sink` as it arrives. A reload does not affect a running completion.
     ///
     /// # Errors
     /// Every failure is reported as [`CompleteError`].
@@ -288,7 +288,8 @@ impl Providers {
             if error.kind() != FailureKind::NotFound {
                 return error.into();
             }
-            // It may have ended since its end was stored. Another origin may have another reason, which is shown.
+            // The model may have ended since its facts were stored. A server at another origin may have another reason,
+            // so its message is shown, too.
             let absent = absent(&entry, &catalogue, &choice.model);
             match describe_end(&facts.lifecycle(), absent, "is scheduled to be shut down") {
                 Some(end) => ModelError::Ended { failure: error.to_string(), end }.into(),
@@ -314,7 +315,7 @@ impl Providers {
         entry.secret().is_none_or(|secret| self.exchange.secrets.locate(&secret).is_ok())
     }
 
-    /// Returns the route for requests to a provider. The provider may be asked.
+    /// Returns the route for requests to a provider, which must be ready.
     pub(super) async fn route_of(&self, entry: &Entry) -> Result<Route, ModelError> {
         let failed = |failure| ModelError::Adapter { provider: entry.name.clone(), failure };
         let hint = entry.adapter.manifest.credential.as_ref();
@@ -351,8 +352,8 @@ fn find(owners: &Owners<'_>, catalogue: &Catalogue, text: &str) -> Result<Choice
     found.or_else(|error| listed(owners, catalogue, text, |id| owners.of(id))?.ok_or(error))
 }
 
-/// Returns whether a name that a provider has only by a yielding prefix belonged to another provider before the prefix
-/// had an owner. At that time, the APIs' listings decided.
+/// Returns both models if a name that a provider now owns only through a yielding prefix belonged to another provider
+/// before the prefix had an owner. At that time, the APIs' listings decided.
 fn moved(owners: &Owners<'_>, catalogue: &Catalogue, text: &str) -> Option<MovedName> {
     let ModelQuery { provider: None, model, .. } = choice::parse(text, &owners.ready).ok()? else { return None };
     let to = find(owners, catalogue, text).ok()?;
@@ -364,7 +365,7 @@ fn moved(owners: &Owners<'_>, catalogue: &Catalogue, text: &str) -> Option<Moved
     (from.provider != to.provider).then_some(MovedName { from, to })
 }
 
-/// Returns the provider that owns `model`, whatever APIs list.
+/// Returns the provider that owns `model`, regardless of the models that APIs list.
 fn owner(owners: &Owners<'_>, model: &str) -> Result<Name, ModelError> {
     if let Some(name) = owners.of(model)? {
         return Ok(name.clone());
@@ -377,16 +378,16 @@ fn owner(owners: &Owners<'_>, model: &str) -> Result<Name, ModelError> {
     }
 }
 
-/// Returns how a text can be read: as an id, and as an id before a level.
+/// Returns the ways to read a text: as an id, and as an id followed by a level.
 fn readings(text: &str) -> impl Iterator<Item = (&str, Option<ThinkingLevel>)> {
     let before_level = text.rsplit_once('/').and_then(|(id, level)| Some((id, Some(ThinkingLevel::from_word(level)?))));
     [(text, None)].into_iter().chain(before_level)
 }
 
-/// Returns the model that a text names by an id that an API lists or has listed. An id that a route, a table or a
-/// prefix owns stays with that provider, which `owner` returns. Any other id belongs to the only provider whose API has
-/// listed it. If a text can be read in two ways, both must lead to the same provider: what one provider lists never
-/// moves a name from another. Returns `None` if no API has the id.
+/// Returns the model that a text names by an id that an API lists or has listed. An id that belongs to a provider by a
+/// route, a table or a prefix stays with that provider, which `owner` returns. Any other id belongs to the only
+/// provider whose API has listed it. If a text can be read in two ways, both must lead to the same provider: what one
+/// provider lists never moves a name from another. Returns `None` if no API has listed the id.
 ///
 /// # Errors
 /// [`ModelError::Unknown`] if several providers have it; errors of `owner`.
@@ -424,7 +425,7 @@ fn shared(registry: &Registry, catalogue: &Catalogue, text: &str) -> String {
     let exists = |name: &Name| !matches!(registry.find(name), Err(ModelError::Gone(_)));
     let (existing, removed): (Vec<&str>, Vec<&str>) =
         claimants.iter().copied().partition(|name| name.parse().is_ok_and(|name| exists(&name)));
-    // One that has dropped the model is named only if none has it.
+    // Providers that have dropped the model are named only if no provider lists it.
     let lists =
         |name: &&str| registry.get(name).is_some_and(|entry| readings(text).any(|(id, _)| catalogue.lists(entry, id)));
     let listing: Vec<_> = existing.iter().copied().filter(lists).collect();
@@ -441,8 +442,8 @@ fn shared(registry: &Registry, catalogue: &Catalogue, text: &str) -> String {
     line
 }
 
-/// Returns why a model has no provider although a bundled one has its prefix, for [`ModelError::Unknown`]: a blank line, then the
-/// line. Empty if that is not the reason.
+/// Returns why a model has no provider although a bundled provider declares its prefix, for [`ModelError::Unknown`]: a blank line,
+/// then the line. Empty if that is not the reason.
 fn yielded(registry: &Registry, text: &str) -> String {
     let model = text::excerpt(text, 80);
     let mut all = registry.entries.iter().flat_map(|entry| entry.yielded.iter().map(move |yielded| (entry, yielded)));
@@ -467,7 +468,7 @@ fn also_listed(registry: &Registry, consents: &Consents, catalogue: &Catalogue, 
     listing.take(ALSO_LISTED).map(|entry| format!("'{0}' lists it too: {0}:{model}", entry.name)).collect()
 }
 
-/// The most other providers that are named because they list the same model.
+/// Maximum number of other providers that are named because they list the same model.
 const ALSO_LISTED: usize = 3;
 
 /// Returns the levels that a model has besides the common ones.
@@ -475,15 +476,15 @@ fn more_levels(facts: &ModelFacts) -> Vec<ThinkingLevel> {
     ThinkingLevel::ALL.into_iter().filter(|level| !level.is_common() && facts.has_level(*level)).collect()
 }
 
-/// Returns that a complete list of a provider's API lacks a model, as a sentence without its full stop.
+/// Returns a sentence, without its full stop, if a complete list of a provider's API lacks a model.
 fn absent(entry: &Entry, catalogue: &Catalogue, model: &str) -> Option<String> {
     let words = absence(entry, catalogue, model)?;
     Some(format!("{} {words} this model", status::display_name(entry)))
 }
 
 /// Returns sentences about the end of a model, the last one without its full stop: whether it is `absent` from the
-/// provider's list, the day, and the successor. `None` if the provider lists it and has announced no end. `ends`
-/// follows `This model`, before an announced day.
+/// provider's list, the day, and the successor. `None` if the provider lists it and has announced no end. `ends` is the
+/// phrase between `This model` and an announced day.
 fn describe_end(lifecycle: &Lifecycle, absent: Option<String>, ends: &str) -> Option<String> {
     let Lifecycle { status, retires_on, successor } = lifecycle;
     let subject = if absent.is_some() { "It" } else { "This model" };
@@ -500,12 +501,12 @@ fn describe_end(lifecycle: &Lifecycle, absent: Option<String>, ends: &str) -> Op
     Some([absent, announced, successor].into_iter().flatten().collect::<Vec<_>>().join(". "))
 }
 
-/// The most models of one provider in [`ModelError::Unknown`]. The tables of the bundled adapters are
-/// shorter; an API may list thousands.
+/// Maximum number of models of one provider in [`ModelError::Unknown`]. The tables of the bundled adapters are shorter;
+/// an API may list thousands.
 const LISTED_MODELS: usize = 40;
 
 /// Returns the models of the ready providers for [`ModelError::Unknown`]: a blank line, then a line for each provider with a
-/// catalogue. Models that were shut down are left out. A last line names the providers that have more than fit.
+/// catalogue. Models that were shut down are left out. A last line names the providers that have more models than are shown.
 fn supported(registry: &Registry, consents: &Consents, catalogue: &Catalogue) -> String {
     let ready = registry.shown().into_iter().filter(|entry| consents.is_ready(entry));
     let listed = ready.map(|entry| (entry, offered(entry, catalogue))).filter(|(_, models)| !models.is_empty());

@@ -24,15 +24,15 @@ pub struct CheckedAdapter {
     pub manifest: Option<AdapterManifest>,
     /// The status that the provider would have; `None` if it cannot be added.
     pub status: Option<ProviderStatus>,
-    /// Why it would not work, in words. Empty if it works once it is allowed.
+    /// Why the provider would not work. Empty if it works once it is allowed.
     pub problems: Vec<String>,
-    /// The last lines that it printed before it trapped, cleaned.
+    /// The last lines that the adapter printed before it trapped, cleaned.
     pub printed: Vec<String>,
 }
 
 impl Providers {
-    /// Examines a file as if it were in the providers folder. Its name is `name`, else its name in the folder if it is there, else
-    /// the adapter's. Changes nothing.
+    /// Examines a file as if it were in the providers folder. The provider's name is `name`, otherwise the name of the file if it
+    /// is in that folder, otherwise the adapter's own name. Changes nothing.
     ///
     /// # Errors
     /// The file of the adapter cannot be read.
@@ -72,7 +72,7 @@ impl Providers {
         there.then(|| stem.parse::<Name>().map_err(|error| error.to_string()))
     }
 
-    /// Sets the status that the provider would have, in place of the file of its name.
+    /// Sets the status that the provider would have if the file replaced any file of the same name.
     async fn place(&self, checked: &mut CheckedAdapter, name: &Name, manifest: &AdapterManifest) {
         let before = self.registry().await;
         let settings = self.reload_lock.lock().await.clone().unwrap_or_default();

@@ -24,7 +24,7 @@ pub(super) struct Consents {
 }
 
 impl Consents {
-    /// Returns whether a provider may be asked. The operator's block goes before any other reason.
+    /// Returns whether a provider may be asked. The operator's block comes before any other reason.
     pub(super) fn readiness(&self, entry: &Entry) -> Readiness {
         if let Some(component) = self.rules.first_blocked([entry.adapter.digest]) {
             return Readiness::Blocked(component);
@@ -57,7 +57,7 @@ impl Consents {
         Ok(Arc::clone(entry))
     }
 
-    /// Whether a provider waits for the operator.
+    /// Whether a provider is waiting to be allowed.
     ///
     /// # Errors
     /// [`ModelError`], if allowing it would not help.
@@ -78,7 +78,7 @@ pub(super) fn readiness(consents: &Result<Consents, StoreError>, entry: &Entry) 
 }
 
 impl Providers {
-    /// Reads the operator's decisions of this moment.
+    /// Reads the operator's current decisions.
     pub(super) async fn consents(&self) -> Result<Consents, StoreError> {
         Ok(Consents { rules: self.store.rules().await?, allowances: self.store.allowances().await? })
     }
@@ -88,7 +88,7 @@ impl Providers {
     /// # Errors
     /// [`ModelError`], if the provider does not exist or may not be asked.
     pub(super) async fn ready(&self, registry: &Registry, name: &Name) -> Result<Arc<Entry>, ModelError> {
-        // Each completion runs this: allowances are read only for a provider that needs one.
+        // Each completion runs this, so allowances are read only for a provider that needs one.
         let allowances = match registry.find(name)?.consent {
             Consent::Given => BTreeMap::new(),
             Consent::Required => self.store.allowances().await?,
@@ -121,7 +121,7 @@ impl Providers {
     /// Allows the request of `name`, if it still equals `allowance`, and makes the provider the owner of its prefixes.
     ///
     /// # Errors
-    /// [`ModelError`]; [`ModelError::Changed`] if it requests something else by now.
+    /// [`ModelError`]; [`ModelError::Changed`] if it requests something else now.
     pub async fn allow(&self, name: &Name, allowance: Allowance) -> Result<(), ModelError> {
         // The file may have been replaced since the operator saw its request.
         self.reload().await;
@@ -146,7 +146,7 @@ impl Providers {
         Err(ModelError::Refused { provider: name.clone(), why })
     }
 
-    /// Withdraws what `name` was allowed, and frees its prefixes. Returns whether there was anything to withdraw.
+    /// Withdraws the allowance of `name`, and frees its prefixes. Returns whether there was anything to withdraw.
     ///
     /// # Errors
     /// The database could not be read or written.

@@ -1,5 +1,5 @@
-//! Lists the models of the ready providers, for completion, for the menus of fronts, and for the greeting of a first start. Also warns
-//! about a missing key or an unlisted model before the first message fails.
+//! Lists the models of the ready providers, for tab completion, for the menus of fronts, and for the greeting at the first start.
+//! Also warns about a missing key or an unlisted model before the first message fails.
 
 use std::sync::Arc;
 
@@ -24,13 +24,13 @@ pub struct ReadyModel {
     pub id: String,
     /// The model as `/model` accepts it: the id, or `PROVIDER:ID` if the id belongs to another provider.
     pub name: String,
-    /// Levels that completion suggests.
+    /// The thinking levels that tab completion suggests.
     pub suggested_levels: Vec<ThinkingLevel>,
     /// Whether the provider's key is missing or cannot be used.
     pub needs_key: bool,
 }
 
-/// A completion of `/model`.
+/// A tab completion of `/model`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SuggestedModel {
     /// The provider whose catalogue has the model.
@@ -139,7 +139,7 @@ impl Providers {
         models
     }
 
-    /// Returns the completions of `/model`: each model of [`Providers::ready_models`], followed by its suggested levels.
+    /// Returns the tab completions of `/model`: each model of [`Providers::ready_models`], followed by its suggested levels.
     pub async fn suggestions(&self) -> Vec<SuggestedModel> {
         let suggested = |model: ReadyModel| {
             let ReadyModel { provider, name, suggested_levels, needs_key, .. } = model;

@@ -1,4 +1,4 @@
-//! Words the changes from one registry to the next, for the user. A reload sends them.
+//! Describes the changes from one registry to the next, for the user. A reload sends these notices.
 
 use patchbay_store::StoreError;
 
@@ -40,7 +40,7 @@ pub(super) fn changes(before: &Registry, after: &Registry, consents: &Result<Con
     notices
 }
 
-/// Whether nothing that the user would notice differs.
+/// Whether two versions of a provider are the same for the user.
 fn same(a: &Entry, b: &Entry) -> bool {
     a.adapter.digest == b.adapter.digest
         && a.base_url == b.base_url

@@ -1,5 +1,5 @@
-//! Asks the APIs of providers for their models: on request of the operator, and in the background for
-//! providers that this home has used.
+//! Asks the APIs of providers for their models: at the operator's request, and in the background for providers that
+//! this home has used.
 //!
 //! A refresh is claimed in the store, which prevents many processes from asking at once. The models are swapped as a
 //! whole and apply from the next line on.
@@ -30,7 +30,7 @@ const AFTER_FAILURE_S: i64 = 3_600;
 const FRESH_S: i64 = 7 * 86_400;
 /// How often the background task checks whether a provider's list is due.
 const LOOK: Duration = Duration::from_secs(600);
-/// How long the background task waits after the start, to not compete with the user's first actions.
+/// How long the background task waits after the start, to avoid competing with the user's first actions.
 const FIRST_LOOK: Duration = Duration::from_secs(2);
 /// Length limit of a stored problem, in characters.
 const PROBLEM_CHARS: usize = 300;
@@ -42,11 +42,11 @@ pub struct RefreshedProvider {
     pub provider: Name,
     /// The result, in words: `84 models (3 new, 1 gone)`.
     pub text: String,
-    /// Whether the API could not be asked, or failed.
+    /// Whether the API failed or could not be asked.
     pub failed: bool,
 }
 
-/// The background's refreshing of the lists. Dropping it ends it.
+/// The background task that refreshes the lists. Dropping this value stops the task.
 #[derive(Debug)]
 pub struct Refreshing(JoinHandle<()>);
 
@@ -69,7 +69,7 @@ impl Providers {
         Ok(read)
     }
 
-    /// As [`Providers::catalogue`], for uses that go on without the listed models.
+    /// Like [`Providers::catalogue`], but returns an empty catalogue if the store cannot be read.
     pub(crate) async fn catalogue_or_empty(&self) -> Arc<Catalogue> {
         self.catalogue().await.unwrap_or_else(|error| {
             tracing::error!("cannot read the listed models: {error}");
@@ -117,7 +117,8 @@ impl Providers {
         Ok(refreshed.into_iter().map(|(_, of)| of).collect())
     }
 
-    /// Asks one provider's API, if its adapter can list models and, unless `at_once`, the listing is due.
+    /// Asks one provider's API, if its adapter can list models and the listing is due. With `at_once`, it need not be
+    /// due.
     async fn refresh_one(&self, entry: &Entry, at_once: bool) -> Result<Option<RefreshedProvider>, ModelError> {
         let provider = entry.name.clone();
         let report = |text: String, failed| Some(RefreshedProvider { provider: provider.clone(), text, failed });
@@ -173,7 +174,7 @@ impl Providers {
         Ok(report(in_words(change, unchanged, left_out, &warnings), false))
     }
 
-    /// Notes that this home uses the provider of a choice. The background then keeps its list up to date.
+    /// Records that this home uses a provider. The background task then keeps its list up to date.
     pub(super) async fn note_used(&self, entry: &Entry) {
         let Some(base_url) = entry.base_url.clone() else { return };
         if !self.noted.lock().insert((entry.name.clone(), base_url.clone())) {
@@ -202,8 +203,8 @@ impl Providers {
         Ok(())
     }
 
-    /// Returns the providers that the background may ask now: used, ready, due, and without a key command, which runs
-    /// only for requests of the user.
+    /// Returns the providers that the background task may ask now: providers that are used, ready and due, and have no
+    /// key command, which would only run for requests of the user.
     pub(super) async fn due(&self) -> Result<Vec<Arc<Entry>>, ModelError> {
         if self.refresh_s() == 0 {
             return Ok(Vec::new());
@@ -221,7 +222,7 @@ impl Providers {
         Ok(registry.entries.iter().filter(is_due).cloned().collect())
     }
 
-    /// Seconds between two listings in the background; 0 for never.
+    /// Returns the seconds between two listings in the background; 0 for never.
     fn refresh_s(&self) -> i64 {
         i64::from(self.refresh_hours).saturating_mul(3_600)
     }
@@ -239,7 +240,7 @@ async fn refresh_when_due(providers: Weak<Providers>) {
     }
 }
 
-/// Returns after how many seconds the background may ask again.
+/// Returns after how many seconds the background task may ask again.
 fn again_in_s(end: &Result<ListingEnd, ExchangeError>, refresh_s: i64) -> i64 {
     match end {
         Ok(end) => refresh_s.max(end.fresh_for_s.map_or(0, i64::from).min(FRESH_S)),

@@ -29,17 +29,17 @@ impl Providers {
 
     /// Builds a registry and puts it in force. The caller holds the reload lock; `last` are the last valid settings.
     ///
-    /// How a reload goes:
+    /// The steps of a reload:
     /// 1. *Read* the settings, the files of the folder, and the store's claims: the operator's allowances,
     ///    and the owners of prefixes. An unchanged file keeps its adapter; a new one is described in the
     ///    sandbox, once for each digest.
-    /// 2. *Build* ([`Registry::build`]): judge all providers in the order of their rank, and refuse each that claims what another
-    ///    one has. If that refuses a new version of a file whose earlier version was good, the earlier version takes its place, and
-    ///    all are judged once more.
+    /// 2. *Build* ([`Registry::build`]): judge all providers in the order of their rank, and refuse each provider that claims
+    ///    something that another one owns. If that refuses a new version of a file whose earlier version was good, the earlier
+    ///    version takes its place, and all are judged once more.
     /// 3. *Claim* the prefixes of ready providers in the store, which lets them keep the prefixes when another
     ///    provider is added later. If another process claimed one of them after step 1, build once more with
     ///    the store's current claims.
-    /// 4. *Publish* the registry. Completions that run keep the adapter with which they began.
+    /// 4. *Publish* the registry. Running completions keep the adapter with which they began.
     pub(super) async fn load(&self, last: &mut Option<Settings>) -> Arc<Registry> {
         let settings = self.read_settings(last);
         let before = self.current();
@@ -115,7 +115,7 @@ impl Providers {
     }
 
     fn notify(&self, notice: String) {
-        // An error only means that nothing listens.
+        // An error only means that there is no receiver.
         let _ = self.notices.send(notice);
     }
 }

@@ -1,4 +1,4 @@
-//! Several processes with one store: consent, claims, blocks, reloads and notices.
+//! Tests with several processes and one store: consent, claims, blocks, reloads and notices.
 
 mod catalogue;
 
@@ -42,12 +42,12 @@ impl Home {
         self.process_with(CatalogueSettings::default())
     }
 
-    /// As [`Home::process`], with these settings of the catalogue.
+    /// Like [`Home::process`], with these settings of the catalogue.
     fn process_with(&self, catalogue: CatalogueSettings) -> Arc<Providers> {
         self.process_of(catalogue, &[])
     }
 
-    /// As [`Home::process_with`], for a binary with these adapters.
+    /// Like [`Home::process_with`], for a binary with these adapters.
     fn process_of(&self, catalogue: CatalogueSettings, bundled: &'static [BundledAdapter]) -> Arc<Providers> {
         let config = self.folder.path().join("config");
         let settings = Arc::clone(&self.settings);
@@ -63,7 +63,7 @@ impl Home {
         Providers::new(store, sandbox, Arc::new(Secrets::open(&config)), sources)
     }
 
-    /// Adds a key of the provider `zed` to `credentials.json`.
+    /// Adds a key for the provider `zed` to `credentials.json`.
     fn add_key_of_zed(&self) {
         let keys = self.folder.path().join("config/credentials.json");
         fs::write(&keys, r#"{"zed": {"api_key": "sk-12345678"}}"#).unwrap();
@@ -114,7 +114,7 @@ async fn allowed_provider_precedes_pending_ones_immediately() {
     assert_eq!(code, Code::ProviderPending);
     assert!(words.contains("patchbay provider allow aaa"), "{words}");
     assert_eq!(resolved(&process, "zed:zed-1").await.unwrap_err().0, Code::ProviderPending);
-    // This process is not notified of the other one's decision.
+    // This process is not notified of the other process's decision.
     allow(&other, "zed").await;
     assert_eq!(resolved(&process, "zed-1").await.as_deref(), Ok("zed/zed-1/default"));
     assert_eq!(resolved(&process, "foo/high").await.as_deref(), Ok("zed/foo/high"));

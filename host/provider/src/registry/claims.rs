@@ -21,7 +21,7 @@ pub(super) struct Claims<'a> {
 }
 
 impl<'a> Claims<'a> {
-    /// Returns the claims of the store alone.
+    /// Returns the claims before any provider is judged, which are only those in the store.
     pub(super) fn new(stored: &'a StoredClaims, existing: BTreeSet<Name>) -> Self {
         let (prefixes, yielding) = (Vec::new(), Vec::new());
         Self { stored, existing, keys: BTreeMap::new(), prefixes, yielding, models: BTreeMap::new() }
@@ -38,7 +38,7 @@ impl<'a> Claims<'a> {
         }
     }
 
-    /// Returns a message if `entry` claims what another provider owns.
+    /// Returns a message if `entry` claims something that another provider owns.
     pub(super) fn conflict(&self, entry: &Entry, rank: Rank) -> Option<String> {
         self.key(entry, rank).or_else(|| self.prefix(entry, rank)).or_else(|| self.model(entry))
     }
@@ -104,7 +104,7 @@ impl<'a> Claims<'a> {
 
 /// Removes from `entry` the yielding prefixes that another provider owns: through its table in `config.toml`, even if
 /// that provider cannot be used, or through a claim in the store. A removed provider keeps its claim; otherwise its
-/// models would move to another one.
+/// models would move to another provider.
 pub(super) fn yield_prefixes(entry: &mut Entry, settings: &Settings, stored: &StoredClaims) {
     let in_tables = settings.providers.iter().flat_map(|(name, config)| {
         config.prefixes.iter().flatten().map(move |prefix| (prefix.as_str(), name.as_str()))

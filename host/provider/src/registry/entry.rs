@@ -18,7 +18,7 @@ use crate::{
 /// Where a provider comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum EntrySource {
-    /// An adapter of the binary, under its own name.
+    /// A bundled adapter, under its own name.
     Bundled,
     /// A table of `config.toml`: another instance of an adapter.
     Config,
@@ -35,7 +35,7 @@ pub(crate) enum Consent {
     Required,
 }
 
-/// The order in which providers are judged. If two claim the same thing, the first one has it.
+/// The order in which providers are judged. If two claim the same thing, the first one gets it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Rank {
     Bundled,
@@ -59,16 +59,16 @@ pub(crate) struct Entry {
     pub(crate) key: Option<SecretLookup>,
     /// Prefixes of the names of its models.
     pub(crate) prefixes: Vec<String>,
-    /// Those of `prefixes` that it has only while no other provider holds them. The manifest of a bundled adapter names them, each
-    /// in a pair `yielding-prefix`; prefixes that the operator gives it are never among them.
+    /// The prefixes in `prefixes` that it owns only while no other provider claims them. The manifest of a bundled adapter names
+    /// each in a pair `yielding-prefix`. Prefixes that the operator configures never yield.
     pub(crate) yielding: Vec<String>,
-    /// The prefixes that it does not have because another provider holds them, each with that provider.
+    /// The yielding prefixes that it lost because another provider claims them, each with that provider.
     pub(crate) yielded: Vec<(String, String)>,
-    /// The models of the adapter's table, then those that only `config.toml` names.
+    /// The models of the adapter's table, then the models that only `config.toml` names.
     pub(crate) models: Vec<ModelEntry>,
     /// The models that `config.toml` names, by id.
     pub(crate) configured: BTreeMap<String, ModelEntry>,
-    /// Tokens that its models can read, for models whose entry has no value.
+    /// The context window, in tokens, of models whose entry has no value.
     pub(crate) context_window: Option<u64>,
     /// The operator's options for the adapter.
     pub(crate) options: Vec<(String, String)>,
@@ -77,7 +77,7 @@ pub(crate) struct Entry {
     pub(crate) refused: Option<String>,
     /// Whether it is refused only because the operator has to name its origin.
     pub(crate) needs_origin: bool,
-    /// The models that it offers, as [`crate::catalogue::offered`] found them last.
+    /// The last result of [`crate::catalogue::offered`].
     pub(crate) offered: OfferedCache,
 }
 
@@ -91,7 +91,7 @@ struct ConfiguredOrigin<'a> {
 }
 
 impl ConfiguredOrigin<'_> {
-    /// Returns the base of its requests; `None` for an adapter that needs none.
+    /// Returns the base URL of its requests; `None` for an adapter that needs none.
     ///
     /// # Errors
     /// Why the provider cannot be used.
@@ -113,7 +113,8 @@ impl ConfiguredOrigin<'_> {
         })
     }
 
-    /// Returns why a file of the folder cannot be used whose own suggestion is not an origin of the internet.
+    /// Returns why a file of the providers folder cannot be used, if the origin that it suggests is not on the
+    /// internet.
     fn not_public(&self, name: &Name, source: EntrySource) -> Option<String> {
         let is_suggested = source == EntrySource::File && !self.is_named;
         (is_suggested && self.base_url.is_some_and(|url| !Base::is_public(url))).then(|| {
@@ -140,7 +141,8 @@ impl Entry {
         let manifest = &adapter.manifest;
         let none = ProviderConfig::default();
         let config = settings.providers.get(name).unwrap_or(&none);
-        // The adapter's suggestions are for the provider with its own name. Another instance with them would conflict with it.
+        // The adapter's suggestions are for the provider with its own name. Another instance that used them would conflict with
+        // that provider.
         let suggests = source != EntrySource::Config;
         let own_origin = || manifest.default_base_url.clone().filter(|_| suggests);
         let base_url = config.origin.clone().or_else(own_origin);
@@ -176,7 +178,7 @@ impl Entry {
         };
         let needs_origin = base_url.is_none() && refused.is_some();
         let refused = refused.or_else(|| origin.not_public(name, source));
-        // `credentials.json` has keys by name: the key of a skill's credential may not go to a provider.
+        // `credentials.json` contains keys by name, and the key of a skill's credential must not be sent to a provider.
         let is_stored = matches!(key, Some(SecretLookup::Stored(_)));
         let is_of_skills = is_stored && settings.credentials.contains(name);
         let refused = refused.or_else(|| is_of_skills.then(|| key_of_skills(name, source)));
@@ -201,7 +203,7 @@ impl Entry {
         }
     }
 
-    /// Returns the entry of the catalogue with exactly this id.
+    /// Returns the model with exactly this id, from the adapter's table or `config.toml`.
     pub(crate) fn model(&self, id: &str) -> Option<&ModelEntry> {
         self.models.iter().find(|model| model.id == id)
     }
@@ -211,12 +213,12 @@ impl Entry {
         self.prefixes.iter().filter(|prefix| !self.yielding.contains(prefix))
     }
 
-    /// Whether it owns `model` only by a yielding prefix.
+    /// Whether it owns `model` only through a yielding prefix.
     pub(crate) fn only_yields(&self, model: &str) -> bool {
         self.model(model).is_none() && self.yielding.iter().any(|prefix| prefix::matches(prefix, model))
     }
 
-    /// Returns the environment variables that may have its key.
+    /// Returns the environment variables in which its key is looked up.
     pub(crate) fn variables(&self) -> &[String] {
         self.key.as_ref().map_or(&[], SecretLookup::variables)
     }

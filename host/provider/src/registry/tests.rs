@@ -1,4 +1,4 @@
-//! Which provider has a name, a key, a prefix or a model, and which files are adapters.
+//! Tests of which provider owns a name, a key, a prefix or a model, and which files are adapters.
 
 use std::{collections::BTreeSet, sync::Mutex};
 
@@ -161,7 +161,8 @@ fn key_belongs_to_one_provider() {
     assert!(why.contains("belongs to provider 'first'") && why.ends_with("patchbay provider forget first"), "{why}");
 }
 
-/// Every variable of a list has one owner: a thief may neither name a second one of another provider, nor own it by its list.
+/// Every variable in a list has one owner. A provider can claim neither the second variable of another provider's list, nor another
+/// provider's variable in a list of its own.
 #[test]
 fn each_variable_of_a_list_belongs_to_one_provider() {
     let also = |variable: &str, mut manifest: AdapterManifest| {
@@ -179,7 +180,7 @@ fn each_variable_of_a_list_belongs_to_one_provider() {
     assert_eq!(registry.get("openai").unwrap().variables(), ["FIRST_KEY", "SECOND_KEY"]);
     assert!(refused(&registry, "first").contains("FIRST_KEY belongs to provider 'openai'"));
     assert!(refused(&registry, "second").contains("SECOND_KEY belongs to provider 'openai'"));
-    // A file was allowed both of its variables, and only both.
+    // The operator allowed the file to use both of its variables. With only one of them, it must be allowed again.
     let first = || also("SECOND_KEY", manifest("first", &[], &[]));
     let known = known(&[first()]);
     let registry = build_known(found([first(), manifest("second", &["second-"], &[])]), "", &known);
@@ -201,11 +202,11 @@ fn key_command_replaces_every_variable() {
     let registry =
         build(found([with_key("OPENAI_KEY", manifest("zed", &[], &[]))]), &format!("[providers.openai]\n{command}"));
     assert_eq!(refused(&registry, "zed"), "");
-    // Its key is not in `credentials.json`, and a credential of skills may therefore have its name.
+    // Its key is not in `credentials.json`, so a credential for skills may have the same name.
     let registry =
         build(FoundAdapters::default(), &format!("credentials = [\"openai\"]\n[providers.openai]\n{command}"));
     assert_eq!(refused(&registry, "openai"), "");
-    // A file that was allowed its variable has another key now.
+    // A file that was allowed to use its variable has another key now.
     let zed = || manifest("zed", &[], &[]);
     let known = known(&[zed()]);
     let registry = build_known(found([zed()]), &format!("[providers.zed]\n{command}"), &known);
@@ -404,7 +405,8 @@ async fn conflicting_new_version_changes_nothing() {
     assert_ne!(refused(&next("conflicting", None).await, "zed"), "");
 }
 
-/// Describes any bytes as an adapter of this name, except the bytes of `bad`, which are invalid.
+/// Describes any bytes as the adapter `zed`, except for `bad`, which is invalid, and `busy`, which fails temporarily.
+/// Counts the calls.
 struct ByBytes(Mutex<usize>);
 
 impl Describe for ByBytes {
@@ -519,11 +521,11 @@ fn allowed_file_takes_a_yielding_prefix_only_when_it_is_allowed_again() {
     let registry = Registry::build(&bundled_with_meta(), newer.clone(), &settings(""), &stored, None);
     let words = refused(&registry, "zed");
     assert!(words.starts_with("its prefix 'llama-' belongs to provider 'meta', which claimed it first."), "{words}");
-    // A file that is not allowed may ask for it: the operator's yes gives it the prefix.
+    // A file that is not allowed may request the prefix, and gets it if the operator allows the file.
     stored.allowances.clear();
     let registry = Registry::build(&bundled_with_meta(), newer, &settings(""), &stored, None);
     assert_eq!(refused(&registry, "zed"), "");
-    // Prefixes that the operator gives to `meta` are its own.
+    // Prefixes that the operator configures for `meta` do not yield.
     let text = "[providers.meta]\nprefixes = [\"llama-\"]\n[providers.local]\nadapter = \"openai-compatible\"\n\
                 origin = \"http://localhost:1/v1\"\nprefixes = [\"llama-\"]\n";
     let own = StoredClaims::default();

@@ -8,7 +8,7 @@ use patchbay_policy::HostPattern;
 pub(crate) struct Base {
     /// The server that every request goes to.
     pub(crate) origin: Origin,
-    /// The beginning of every path: empty, or `/` and more, without a `/` at its end.
+    /// The beginning of every path: empty, or a path that begins with `/` and does not end with `/`.
     pub(crate) path: String,
     /// Whether private addresses, and plain `http` to them, are allowed.
     pub(crate) allow_private: bool,
@@ -19,7 +19,7 @@ impl Base {
     /// network and `http` to them are allowed, too.
     ///
     /// # Errors
-    /// The problem with it, in words for the operator.
+    /// A description of the problem for the operator.
     pub(crate) fn parse(text: &str, allow_private: bool) -> Result<Self, String> {
         if text.contains(['?', '#']) {
             return Err("a base URL has neither query nor fragment".to_owned());
@@ -57,7 +57,7 @@ fn is_localhost(host: &str) -> bool {
     host == "localhost" || host.ends_with(".localhost")
 }
 
-/// Words an error for the operator of a provider; egress words it for skills and mentions their grants.
+/// Describes an error to the operator of a provider. The messages of egress are for skills and mention their grants.
 fn url_words(error: &UrlError) -> String {
     match error {
         UrlError::Host(host) => {

@@ -19,7 +19,7 @@ pub(crate) enum JoinError {
     Base(#[from] EgressError),
 }
 
-/// The problem with an adapter's path and query, to follow "which".
+/// The problem with an adapter's path and query, as a phrase that follows "which".
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PathError {
     #[error("does not begin with '/'")]
@@ -58,7 +58,7 @@ pub(crate) fn join(base: &Base, path_and_query: &str) -> Result<CheckedTarget, J
     Ok(if *allow_private { target.allow_private(exact) } else { target.allow(exact) }?)
 }
 
-/// Checks that a path begins with one `/`, is printable ASCII, and has nothing that a server could read as `..`.
+/// Checks that a path begins with one `/`, is printable ASCII, and contains nothing that a server could read as `..`.
 fn check(written: &str) -> Result<(), PathError> {
     let rest = written.strip_prefix('/').ok_or(PathError::NoSlash)?;
     if rest.starts_with('/') {
@@ -195,7 +195,7 @@ mod tests {
     fn private_and_plain_origins_need_permission() {
         for (origin, without, with) in [
             ("https://api.example.com", true, true),
-            ("http://api.example.com", false, true), // A name of the near network, as its addresses will show.
+            ("http://api.example.com", false, true), // It may be a name of the local network, which its addresses will show.
             ("http://localhost:8080", true, true),
             ("http://127.0.0.1:8080", true, true),
             ("https://192.168.1.5", true, true),
@@ -208,7 +208,7 @@ mod tests {
         }
     }
 
-    /// Checks every reading of a path by a lenient server, which decodes and steps as often as it likes.
+    /// Whether a lenient server, which decodes a path up to three times, could read a `.` or `..` segment in it.
     fn climbs(path: &str) -> bool {
         let decoded = |text: &str| {
             let mut out = Vec::new();
@@ -251,7 +251,7 @@ mod tests {
                 let url = url::Url::parse(&format!("https://api.example.com/v1{asked}")).unwrap();
                 prop_assert_eq!(url.origin().ascii_serialization(), "https://api.example.com");
                 prop_assert!(url.path().starts_with("/v1/"), "{}", asked);
-                // It is sent as it was written, but for characters that a URL encodes.
+                // The path is sent as it was written.
                 prop_assert_eq!(url.path(), format!("/v1{path}"));
             }
         }

@@ -1,4 +1,4 @@
-//! Key commands: finding the program, running it, its output, and the keys that are kept.
+//! Tests of key commands: finding the program, running it, its output, and the keys that are kept.
 
 use std::{fs, path::PathBuf};
 
@@ -7,14 +7,14 @@ use proptest::prelude::*;
 use super::*;
 use crate::{Binding, CredentialError, Origin, SecretLookup, Secrets};
 
-/// The output of commands that fail. It must be in no error.
+/// The output of commands that fail. It must not occur in any error.
 const SENTINEL: &str = "s3ntinel-of-the-command";
 
 /// Writes a script into `folder` and returns the command that runs it.
 fn script(folder: &Path, name: &str, text: &str) -> KeyCommand {
     let file = folder.join(name);
-    // A process of its own writes it. Programs that other tests start at this moment may hold what this one has open for writing,
-    // and such a file cannot be run.
+    // A separate process writes the file. If this process did, programs that other tests start at the same moment could inherit the
+    // open file, and a file that is open for writing cannot be run.
     let write = "printf '#!/bin/sh\\n%s\\n' \"$1\" >\"$2.new\" && chmod 755 \"$2.new\" && mv \"$2.new\" \"$2\"";
     let written = std::process::Command::new("sh").args(["-c", write, "sh", text]).arg(&file).status().unwrap();
     assert!(written.success(), "{written}");
@@ -117,7 +117,7 @@ fn program_is_found_in_absolute_folders_only() {
     }
 }
 
-/// A PATH that contains `.` finds no program in the folder, although a shell would run it.
+/// A program in the current folder is not found by `.` in PATH, although a shell would run it.
 #[tokio::test]
 async fn command_runs_in_the_config_folder_with_the_environment_and_no_input() {
     let folder = tempfile::tempdir().unwrap();
@@ -168,12 +168,12 @@ async fn failures_have_nothing_of_the_output() {
     );
 }
 
-/// Returns whether the process of this id lives; a zombie does not.
+/// Returns whether the process with this id is running. A zombie is not.
 fn lives(id: &str) -> bool {
     fs::read_to_string(format!("/proc/{id}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
 }
 
-/// Waits until the file has the ids of all processes.
+/// Waits until the file contains the ids of both processes, and returns them.
 #[cfg(target_os = "linux")]
 async fn ids(file: &Path) -> Vec<String> {
     for _ in 0..6_000 {
@@ -199,8 +199,8 @@ async fn assert_dead(ids: &[String]) {
 
 const HANGS: &str = "sleep 600 & echo $! >> ids; echo $$ >> ids; sleep 600";
 
-/// Runs a command until its time is over, and returns the ids of its `count` processes, which it writes. On a busy machine, the
-/// time may be over before it has written them; then it gets more.
+/// Runs a command until it times out, and returns the ids of its `count` processes, which it writes to a file. On a busy machine,
+/// it may time out before it has written them; then it is run again with a longer limit.
 async fn ids_after_timeout(text: &str, count: usize) -> Vec<String> {
     for limit_ms in [300, 3_000, 30_000] {
         let folder = tempfile::tempdir().unwrap();
@@ -260,11 +260,11 @@ async fn key_is_kept_until_it_ends_or_is_rejected() {
     assert_eq!(key(&command).await, "key-number-2");
     secrets.discard(&by(&command), &first).await;
     assert_eq!((key(&command).await.as_str(), runs(home)), ("key-number-2", 2));
-    // A key that ends within a minute is for one request.
+    // A key that expires within a minute is used for one request only.
     let command =
         script(home, "ends", &format!("{numbered} echo '{{\"token\": \"key-number-'$n'\", \"expires_in\": 60}}'"));
     assert_eq!((key(&command).await, key(&command).await), ("key-number-3".to_owned(), "key-number-4".to_owned()));
-    // A failure is not kept.
+    // A failure is not cached.
     let command = script(home, "fails", "echo run >> runs; exit 3");
     for expected in [5, 6] {
         assert!(matches!(secrets.get(&by(&command)).await, Err(CredentialError::KeyCommand(_))));
@@ -277,7 +277,7 @@ async fn one_run_serves_all_that_wait_for_it() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path();
     for (name, text, is_ok) in [
-        // It expires at once: it is shared but not kept.
+        // This key expires immediately: it is shared but not cached.
         ("gives", "echo '{\"token\": \"the-first-key\", \"expires_in\": 0}'", true),
         ("fails", "exit 1", false),
     ] {

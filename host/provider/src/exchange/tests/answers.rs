@@ -1,4 +1,4 @@
-//! Answers of servers: deadlines, sizes, encodings, and connections that break.
+//! Tests of server responses: deadlines, sizes, encodings, and connections that break.
 
 use std::{
     sync::{
@@ -22,7 +22,7 @@ use super::{
 };
 use crate::ExchangeLimits;
 
-/// Returns an adapter that fails with the message of its input, without a retry.
+/// Returns an adapter that reports a failed connection with its message, without a retry.
 fn failing() -> Script {
     Script::new(|input| match input {
         None => vec![Action::Send(get("/"))],
@@ -103,7 +103,7 @@ async fn total_deadline_ends_without_the_adapter() {
     assert_eq!(error.to_string(), "test: the answer took longer than 10000 ms, the limit 'exchange.total_ms'");
     assert!(!script.heard().iter().any(|input| matches!(input, Input::TransportFailed { .. })));
     assert!(bench.heard.text().contains('x') && bench.heard.retries.is_empty(), "what came is kept");
-    // The adapter gets no input if no data arrived, either.
+    // If no data arrives at all, the adapter receives no input, either.
     let server = Server::silent("").await;
     let mut bench = Bench::at(&server.origin());
     bench.limits.total_ms = 100;
@@ -123,7 +123,7 @@ async fn endless_response_stops_at_its_limit() {
         let server = Server::repeating(head, more, 0).await;
         let mut bench = Bench::at(&server.origin());
         bench.limits = limits.clone();
-        // The adapter requests a retry and gets none: the next response would be as long.
+        // The adapter requests a retry but gets none, because the next response would be as long.
         let script = Script::new(|input| match input {
             None => vec![Action::Send(get("/"))],
             Some(Input::TransportFailed { .. }) => vec![fail(FailureKind::Server, "broken", RetryHint::Backoff)],
@@ -260,7 +260,7 @@ async fn unread_response_is_not_buffered() {
         }
     })
     .await;
-    // The adapter takes one chunk, then blocks until the server can write no more.
+    // The adapter receives one chunk, then blocks until the server cannot write any more.
     let script = Script::new(move |input| match input {
         None => vec![Action::Send(get("/"))],
         Some(Input::Chunk(_)) => {
@@ -273,7 +273,7 @@ async fn unread_response_is_not_buffered() {
                 }
                 before = now;
             }
-            // The size of the system's buffers, and some more.
+            // More than the system's buffers can hold.
             assert!(before < 32 << 20, "{before} bytes were taken in");
             vec![finish()]
         }

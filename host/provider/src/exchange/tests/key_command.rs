@@ -1,4 +1,4 @@
-//! Keys that a command prints: when it is run, and after a server rejected a key.
+//! Tests of key commands: when they run, and what happens after a server rejects a key.
 
 use patchbay_core::{Code, completion::FailureKind};
 use patchbay_sandbox::adapter::{Action, AdapterFailure, AdapterRequest, Input, RetryHint};
@@ -13,7 +13,7 @@ use super::{
 const NUMBERED: &str = "echo key-number-$n";
 const REJECTED: &str = "HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n";
 
-/// Returns an adapter that asks with its key, and reports the status 401 as a failure of this kind.
+/// Returns an adapter that sends a request with its key, and reports the status 401 as a failure of this kind.
 fn asking(kind: FailureKind) -> Script {
     Script::new(move |input| match input {
         None => vec![Action::Send(AdapterRequest { auth: vec![bearer()], ..get("/") })],
@@ -30,7 +30,7 @@ fn asking(kind: FailureKind) -> Script {
     })
 }
 
-/// Returns a server that accepts this key alone.
+/// Returns a server that accepts only this key.
 async fn accepting(key: &'static str) -> Server {
     Server::with(move |request| match request.contains(&format!("authorization: Bearer {key}\r\n")) {
         true => ok("", "keys: key-number-1 key-number-2 key-number-3"),
@@ -59,7 +59,7 @@ async fn rejected_key_is_replaced_once_and_both_are_scrubbed() {
     bench.run(&asking(FailureKind::Unknown)).await.unwrap();
     assert_eq!((bench.runs(), server.requests().len()), (2, 2));
     assert_eq!(bench.heard.text(), "keys: [secret] [secret] key-number-3");
-    // It is not a retry, which the user would be told of.
+    // It does not count as a retry, which would be announced to the user.
     assert!(bench.heard.retries.is_empty());
     bench.run(&asking(FailureKind::Unknown)).await.unwrap();
     assert_eq!((bench.runs(), server.requests().len()), (2, 3));

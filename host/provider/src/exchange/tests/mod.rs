@@ -1,4 +1,4 @@
-//! The driver of an exchange, with scripted adapters and hostile servers.
+//! Tests of the driver of an exchange, with scripted adapters and hostile servers.
 
 mod answers;
 #[cfg(unix)]
@@ -58,13 +58,14 @@ impl Script {
         Self { steps: Arc::new(steps), heard: Arc::default(), begun: Mutex::default(), blobs: Vec::new() }
     }
 
-    /// Returns these lists of actions, one for each step, whatever the input is.
+    /// Returns a script that performs these lists of actions, one for each step, whatever the input is.
     pub(super) fn listing(steps: Vec<Vec<Action>>) -> Self {
         let steps = Mutex::new(VecDeque::from(steps));
         Self::new(move |_| steps.lock().unwrap().pop_front().unwrap())
     }
 
-    /// Sends `first`, emits the response as one block of text, and finishes at the end of the body.
+    /// Returns a script that sends `first`, emits the response as one block of text, and finishes at the end of the
+    /// body.
     pub(super) fn relaying(first: AdapterRequest) -> Self {
         Self::new(move |input| match input {
             None => vec![Action::Send(first.clone())],
@@ -176,7 +177,7 @@ impl Heard {
     }
 }
 
-/// A provider `test`, and the settings of a completion by it.
+/// A provider `test`, with the settings for its completions.
 pub(super) struct Bench {
     pub(super) provider: Name,
     pub(super) base: Option<Base>,
@@ -233,14 +234,14 @@ impl Bench {
     #[cfg(unix)]
     pub(super) fn with_key_command(mut self, text: &str) -> Self {
         let (text, file) = (format!("echo run >> runs; n=$(wc -l < runs)\n{text}"), self.home.path().join("give-key"));
-        // A process of its own writes it. Programs that other tests start at this moment may hold what this one has open for
-        // writing, and such a file cannot be run.
+        // A separate process writes the file. If this process did, programs that other tests start at the same moment could inherit
+        // the open file, and a file that is open for writing cannot be run.
         let write = "printf '#!/bin/sh\\n%s\\n' \"$1\" >\"$2\" && chmod 755 \"$2\"";
         let written = std::process::Command::new("sh").args(["-c", write, "sh", &text]).arg(&file).status().unwrap();
         assert!(written.success(), "{written}");
         let line: patchbay_egress::CommandLine = serde_json::from_value(serde_json::json!([file])).unwrap();
         let secret = SecretRef { name: self.provider.clone(), lookup: SecretLookup::Command(line.within(None)) };
-        // Does the same as the providers do for each ready one: all its keys are scrubbed.
+        // Binds the key like `Providers` does for each ready provider, so all its values are scrubbed.
         let origin = self.base.as_ref().unwrap().origin.clone();
         self.secrets.bind([Binding { secret: secret.clone(), origin }]);
         self.credential =

@@ -1,4 +1,4 @@
-//! Requests of adapters: paths, bodies, headers, and those that must not be sent.
+//! Tests of adapter requests: paths, bodies, headers, and requests that must not be sent.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use patchbay_core::Code;

@@ -1,4 +1,4 @@
-//! Which failures are retried, when, and how often.
+//! Tests of which failures are retried, when, and how often.
 
 use std::{
     sync::{
@@ -93,7 +93,7 @@ async fn overload_is_reported_apart_from_other_failures() {
         let mut bench = Bench::nowhere();
         let script = failing_with_status(kind, status, code);
         bench.run(&script).await.unwrap_err();
-        // The last attempt, which none follows, is reported, too.
+        // The last attempt is reported, too, although no other follows.
         let expected = if is_overload { script.begun() as usize } else { 0 };
         assert_eq!(bench.heard.overloads, expected, "{kind:?} {status} {code:?}");
     }
@@ -174,7 +174,7 @@ async fn delay_over_ten_minutes_is_not_waited_for() {
     assert_eq!(error.to_string(), "test: no. Try again in 2 h 5 min");
 }
 
-/// A header `Retry-After: 0`, or one with a date that is past.
+/// The delay for a header `Retry-After: 0`, or for a date in the past.
 #[tokio::test]
 async fn delay_of_zero_is_the_hosts() {
     let mut bench = Bench::nowhere();
@@ -255,7 +255,7 @@ async fn broken_answer_is_not_requested_again_if_that_cannot_help() {
     assert_eq!((server.requests().len(), bench.heard.given_up.len()), (1, 0));
 }
 
-/// Overload while attempts break off: both are counted apart.
+/// Overload and attempts that break off are counted separately.
 #[tokio::test]
 async fn answer_that_broke_off_survives_overload() {
     let attempts = AtomicU32::new(0);
@@ -288,7 +288,7 @@ async fn broken_connection_is_opened_again() {
     }
 }
 
-/// The script reads seconds only, as adapters do.
+/// Like adapters, the script only reads seconds.
 #[tokio::test]
 async fn date_of_a_retry_reaches_the_adapter_as_seconds() {
     let asked = AtomicU32::new(0);
@@ -306,7 +306,7 @@ async fn date_of_a_retry_reaches_the_adapter_as_seconds() {
     assert_eq!((bench.heard.text().as_str(), bench.waits()), ("hello", vec![7]));
 }
 
-/// Returns an adapter that waits as long as the header `retry-after` says.
+/// Returns an adapter that requests a retry after the delay in the header `retry-after`.
 fn limited() -> Script {
     Script::new(|input| match input {
         None => vec![Action::Send(get("/"))],
@@ -390,7 +390,8 @@ async fn attempt_span_names_provider_and_model() {
     let writer = Mutex::new(log.reopen().unwrap());
     let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(writer).finish();
     let _subscriber = tracing::subscriber::set_default(subscriber);
-    // While there is one subscriber, a thread without it that reaches a span first turns the span off for all threads.
+    // With only one subscriber, the first thread to reach a span would turn it off for all threads if that thread has
+    // no subscriber.
     let _second = tracing::Dispatch::new(tracing_subscriber::registry());
     let script = Script::new(|_| {
         tracing::info!("a step");

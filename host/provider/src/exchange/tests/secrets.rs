@@ -1,4 +1,4 @@
-//! Where a key is sent, and where it must not appear.
+//! Tests of where a key is sent, and where it must not appear.
 
 use patchbay_core::{
     Code,

@@ -1,4 +1,4 @@
-//! Stream events and actions that break the contract or a limit.
+//! Tests of stream events and actions that break the contract or a limit.
 
 use std::time::Duration;
 
@@ -68,7 +68,7 @@ async fn events_are_forwarded_unchanged() {
         finish(),
     ];
     let mut bench = Bench::nowhere();
-    // An adapter without a network needs no base.
+    // An adapter that sends no requests needs no base URL.
     bench.base = None;
     let completed = bench.run(&Script::listing(vec![actions.clone()])).await.unwrap();
     assert_eq!((completed.usage.output, completed.finish.raw.as_str()), (7, "stop"));
@@ -99,7 +99,7 @@ async fn exchange_limits_are_enforced() {
     }
 }
 
-/// Thinking and the texts of all blocks count together. What came before the limit is forwarded.
+/// Thinking and the texts of all blocks count together. Text before the limit is forwarded.
 #[tokio::test]
 async fn text_of_an_answer_is_bounded() {
     let limits = ExchangeLimits { text_bytes: 400, ..ExchangeLimits::default() };

@@ -1,4 +1,4 @@
-//! The listed models: which provider owns a name, their order, and their facts.
+//! Tests of the listed models: which provider owns a name, the order of the models, and their facts.
 
 use patchbay_core::completion::ThinkingLevel;
 use patchbay_store::{ListingCoverage, NewListing};
@@ -27,7 +27,7 @@ async fn home() -> Home {
     home
 }
 
-/// Stores the models that the API of a provider listed, all that it has.
+/// Stores a complete list of the models of a provider's API.
 async fn list(home: &Home, provider: &str, models: Vec<(String, Value)>) {
     keep(home, provider, NewListing { models: stored(models), ..empty() }).await;
 }
@@ -75,11 +75,11 @@ async fn listed_id_is_reached_if_one_provider_has_it() {
     assert_eq!(resolved(&process, "fresh-1").await.as_deref(), Ok("alpha/fresh-1/default"));
     assert_eq!(resolved(&process, "fresh-1/low").await.as_deref(), Ok("alpha/fresh-1/low"));
     assert_eq!(resolved(&process, "org/fresh").await.as_deref(), Ok("alpha/org/fresh/default"));
-    // Two list it: it needs the name of its provider.
+    // If two providers list a model, it needs the name of its provider.
     list(&home, "beta", vec![chat("fresh-1", "2026-01-01", "small")]).await;
     assert_eq!(resolved(&process, "fresh-1").await.unwrap_err().0, Code::UnknownModel);
     assert_eq!(resolved(&process, "beta:fresh-1").await.as_deref(), Ok("beta/fresh-1/default"));
-    // Another base URL: the list is another server's, and the name still belongs to no single provider.
+    // At another base URL, the list is another server's, and the name still does not belong to a single provider.
     home.configure(&TABLES.replace("beta.example.org", "gamma.example.org"));
     process.reload().await;
     assert_eq!(resolved(&process, "fresh-1").await.unwrap_err().0, Code::UnknownModel);
@@ -94,7 +94,7 @@ async fn dropped_model_never_moves_to_another_provider() {
     let default = async || process.default_choice().await.map(|default| default.choice.to_string()).ok();
     list(&home, "alpha", chats(&["fresh-1", "x"])).await;
     assert_eq!(default().await.as_deref(), Some("alpha/fresh-1/default"));
-    // Its provider alone has had it: it is still asked, and the user is told.
+    // Only this provider has ever listed the model, so it still owns the name.
     list(&home, "alpha", chats(&["other"])).await;
     assert_eq!(default().await.as_deref(), Some("alpha/fresh-1/default"));
     list(&home, "beta", chats(&["fresh-1"])).await;
@@ -103,7 +103,7 @@ async fn dropped_model_never_moves_to_another_provider() {
     let expected = "Unknown model: fresh-1\n\nSeveral providers list this name or have listed it: alpha, beta. Name one: \
                     beta:fresh-1.\n\nSupported models:\n";
     assert!(words.starts_with(expected), "{words}");
-    // None has it any more.
+    // Neither provider lists it any more.
     list(&home, "beta", chats(&["other"])).await;
     let words = resolved(&process, "fresh-1").await.unwrap_err().1;
     assert!(words.contains(" Name one: alpha:fresh-1 or beta:fresh-1.\n"), "{words}");
@@ -112,7 +112,7 @@ async fn dropped_model_never_moves_to_another_provider() {
     assert_eq!(resolved(&process, "x/high").await.as_deref(), Ok("alpha/x/high"));
     list(&home, "beta", chats(&["x/high"])).await;
     assert_eq!(resolved(&process, "x/high").await.unwrap_err().0, Code::UnknownModel);
-    // Another base URL of the provider that has had it, and no provider of its name, free nothing.
+    // The name is not freed if the provider that has listed it moves to another base URL, or is removed.
     home.configure(&TABLES.replace("alpha.example.org", "gamma.example.org"));
     process.reload().await;
     assert_eq!(resolved(&process, "fresh-1").await.unwrap_err().0, Code::UnknownModel);
@@ -180,11 +180,11 @@ async fn listed_ids_come_after_every_other_owner() {
     }
 }
 
-/// A listing reported in the property test: the provider, whether it is complete, and ids.
+/// A listing in the property test: the provider, whether the list is complete, and the ids.
 type Listing = (&'static str, bool, Vec<String>);
 
-/// Whatever APIs list, one after the other: a text that has named a model of a provider never names one of another provider. A text
-/// that named one before any list names the same one.
+/// Whatever APIs list over time, a text that has named a model of one provider never names a model of another. A text that named a
+/// model before any listing still names the same model.
 #[test]
 fn listing_never_changes_the_owner_of_a_name() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -268,7 +268,7 @@ async fn complete_listing_replaces_the_table() {
     let select = async |selector| process.select(&alpha, selector).await;
     let all = ["m-1", "m-2", "m-3", "own-1"];
     assert_eq!(models().await, all);
-    // A list that failed, is incomplete or empty removes nothing.
+    // A list that failed, is incomplete or is empty removes nothing.
     let some = || stored(chats(&["m-1"]));
     let part = NewListing { models: some(), coverage: ListingCoverage::Partial, ..empty() };
     keep(&home, "alpha", NewListing { problem: Some("503".to_owned()), ..part.clone() }).await;
@@ -278,7 +278,7 @@ async fn complete_listing_replaces_the_table() {
     assert_eq!(models().await, all);
     keep(&home, "alpha", empty()).await;
     assert_eq!(models().await, all);
-    // A dated version stands for its model. What `config.toml` names stays.
+    // A dated version stands for its model. Models that `config.toml` names stay.
     list(&home, "alpha", vec![("m-3-20260101".to_owned(), json!({})), chat("n-1", "2026-09-01", "small")]).await;
     assert_eq!(models().await, ["m-3", "own-1", "n-1"]);
     assert_eq!(select(Selector::Small).await.as_deref(), Some("n-1"));
@@ -287,11 +287,11 @@ async fn complete_listing_replaces_the_table() {
     assert!(words.contains("\n  ALPHA: m-3, own-1, n-1"), "{words}");
     // A name of the table still reaches its provider.
     assert_eq!(resolved(&process, "m-1").await.as_deref(), Ok("alpha/m-1/default"));
-    // A failure later keeps the complete list.
+    // A later failure keeps the complete list.
     let failed = NewListing { problem: Some("503".to_owned()), coverage: ListingCoverage::Partial, ..empty() };
     keep(&home, "alpha", failed).await;
     assert_eq!(models().await, ["m-3", "own-1", "n-1"]);
-    // Another server was not asked.
+    // A server at another base URL was not asked yet.
     home.configure(&TABLES.replace("alpha.example.org", "gamma.example.org"));
     process.reload().await;
     assert_eq!(models().await, all);
@@ -323,7 +323,7 @@ async fn background_asks_used_providers_that_are_due() {
         let due = process.due().await.unwrap();
         due.iter().map(|entry| entry.name.to_string()).collect::<Vec<_>>()
     };
-    // Nothing of this home was used.
+    // This home has not used any provider yet.
     assert!(due(&process).await.is_empty());
     for text in ["alpha:alpha-1", "command:x"] {
         process.resolve(text).await.unwrap();
@@ -402,9 +402,9 @@ async fn facts_have_an_order_of_belief() {
     assert_eq!(listed.prices.unwrap().base.output, "0.000015".parse().unwrap());
     // A name that continues the one in the table, with a date.
     assert_eq!(process.model(&alpha, "alpha-1-20260101").await.unwrap().context_window, Some(50_000));
-    // A name that continues it otherwise is another model.
+    // A name that continues it with anything else is another model.
     assert_eq!(process.model(&alpha, "alpha-1-pro").await.unwrap().context_window, None);
-    // The operator's own settings win, and everything else stays known.
+    // The operator's own settings win, and all other facts stay known.
     let own = "models = [{ id = \"alpha-1\", context_window = 70000, levels = [\"max\"] }]\n[providers.beta]";
     home.configure(&TABLES.replace("[providers.beta]", own));
     process.reload().await;
@@ -435,7 +435,7 @@ async fn levels_and_lifecycle_are_checked() {
     assert_eq!(resolved(&process, "alpha-1/maximum").await, invalid("maximum", "none, low, med, high, xhigh"));
     assert_eq!(resolved(&process, "alpha-2/xhigh").await, invalid("xhigh", "none, low, med, high"));
     assert_eq!(resolved(&process, "unknown/xhigh").await.unwrap_err().0, Code::UnknownModel);
-    // A model that was shut down is a caution.
+    // A model that was shut down causes a caution.
     let gone = process.resolve("gone/high").await.unwrap();
     assert_eq!(gone.to_string(), "alpha/gone/high");
     let cautions = process.cautions("gone/high", &gone).await.unwrap();
@@ -462,7 +462,7 @@ async fn other_providers_that_list_a_model_are_named() {
     assert_eq!(cautions("alpha-1").await, [""; 0], "it is listed no longer");
 }
 
-/// Names that a provider had only because its API listed them, before a bundled provider got their prefix.
+/// Names that a provider owned only because its API listed them, before a bundled provider owned their prefix.
 #[tokio::test]
 async fn names_that_have_moved_are_known_by_both_providers() {
     let mut meta = manifest("meta", &["alp-", "muse-"], &["muse-1"]);
@@ -481,10 +481,11 @@ async fn names_that_have_moved_are_known_by_both_providers() {
     for text in ["alpha:alp-1", "meta:alp-1", "alp-2", "fresh-1", "muse-1", "nothing", "alp-1/maximum"] {
         assert_eq!(moved(text).await, None, "{text}");
     }
-    // Two listed it: it had no owner before.
+    // Two providers listed it, so it had no owner before.
     list(&home, "beta", chats(&["alp-1"])).await;
     assert_eq!(moved("alp-1").await, None);
-    // The operator's table holds the prefix: `meta` has the other one alone, and says which provider has this one.
+    // The operator's table claims the prefix. `meta` keeps only its other prefix, and its status names the owner of
+    // this one.
     home.configure(TABLES);
     process.reload().await;
     assert_eq!(resolved(&process, "alp-1").await.as_deref(), Ok("alpha/alp-1/default"));
