@@ -82,7 +82,7 @@ pub enum BridgeError {
     Workspace {
         /// The name that was given.
         name: String,
-        /// The names that the server has.
+        /// The names of the server's workspaces.
         known: String,
     },
     /// The server sent something that is not a message.
@@ -97,7 +97,7 @@ pub enum BridgeError {
 enum LinkEnd {
     /// The editor has closed its end.
     Editor,
-    /// The connection was lost, or the server restarts.
+    /// The connection was lost, or the server is restarting.
     Lost(String),
     Failed(BridgeError),
 }

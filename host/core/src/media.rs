@@ -21,7 +21,7 @@ pub fn of_binary(content: &[u8]) -> &'static str {
         [0, b'a', b's', b'm', ..] => "application/wasm",
         [b'w', b'O', b'F', b'F', ..] => "font/woff",
         [b'w', b'O', b'F', b'2', ..] => "font/woff2",
-        // The number of tables follows, which is below 256.
+        // The number of tables follows; it is below 256.
         [0, 1, 0, 0, 0, ..] | [b't', b'r', b'u', b'e', 0, ..] => "font/ttf",
         [b'O', b'T', b'T', b'O', ..] => "font/otf",
         _ => image_or_pdf(content).unwrap_or("application/octet-stream"),

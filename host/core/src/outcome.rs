@@ -1,4 +1,4 @@
-//! The result of one line, as every front gets it: a code for programs and a message for the user.
+//! The result of one line, as every front receives it: a code for programs and a message for the user.
 
 use std::borrow::Cow;
 

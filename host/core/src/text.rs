@@ -55,9 +55,9 @@ pub fn excerpt(text: &str, max: usize) -> String {
     }
 }
 
-/// Returns whether a character is visible: not white space, a control character or a blank, and assigned in the Unicode version of
-/// this build. Joiners and combining marks count, because they change how the
-/// character before them looks; [`clean`] removes joiners anywhere else.
+/// Returns whether a character is visible: not white space, a control character or a blank, and assigned in the Unicode version
+/// of this build. Joiners and combining marks count, because they change how the character before them looks; [`clean`] removes
+/// joiners anywhere else.
 pub fn is_visible(c: char) -> bool {
     if c.is_ascii() {
         return c.is_ascii_graphic();
@@ -106,10 +106,10 @@ fn is_hidden(c: char) -> bool {
             | '\u{1BCA0}'..='\u{1BCA3}' | '\u{1D173}'..='\u{1D17A}' | '\u{E0000}'..='\u{E0FFF}')
 }
 
-/// Whether a hidden character is needed to write, because it changes how the character directly before it looks: the joiners in
-/// scripts that use them (RFC 5892, appendices A.1 and A.2, by script instead of by letter, because people also type joiners
-/// without effect), the joiner of emoji, and the variation selectors 15 and 16 for text and emoji style (UTS 51). None of them
-/// may follow itself, because a run of them could encode a hidden text.
+/// Whether a hidden character is needed to write, because it changes how the character directly before it looks. These are the
+/// joiners in scripts that use them (RFC 5892, appendices A.1 and A.2), the joiner of emoji, and the variation selectors 15 and
+/// 16 for text and emoji style (UTS 51). Joiners are checked by script instead of by letter, because people also type joiners
+/// without effect. None of these characters may follow itself, because a run of them could encode a hidden text.
 fn is_needed(c: char, before: char) -> bool {
     match c {
         '\u{200C}' => uses_joiners(before),

@@ -110,7 +110,7 @@ impl Paths {
         Artefacts::open(&self.cache.join("aot"), Arc::new(StoreLedger(store.clone())), compiler.clone())
     }
 
-    /// Returns the source lines of components that were built in this home.
+    /// Returns the debug symbols of components that were built in this home.
     pub fn symbols(&self) -> Symbols {
         Symbols::new(self.cache.join("debug"))
     }
@@ -124,8 +124,8 @@ impl Paths {
         }
     }
 
-    /// Returns the protected paths. Plugins cannot use the home's folders, nor the targets of links directly in the configuration
-    /// folder. They cannot write to `skill_roots` and the targets of linked skills, personas and adapters.
+    /// Returns the protected paths. Plugins can use neither the home's folders nor the targets of links directly in the
+    /// configuration folder. They cannot write to `skill_roots` or to the targets of linked skills, personas and adapters.
     fn protected(&self, skill_roots: &[PathBuf]) -> ProtectedPaths {
         let folders = [&self.config, &self.data, &self.cache, &self.state].map(Clone::clone);
         let inside = ["skills", "agents", "providers", "config.toml", "credentials.json"];
@@ -392,7 +392,7 @@ impl Host {
         if let Some(title) = self.store.title(id).await? {
             return Ok(Some(text::excerpt(&title, max)));
         }
-        // Reads more than is shown, because white space at the beginning of the message is not.
+        // Reads more than is shown, because white space at the beginning of the message is skipped.
         let read = u32::try_from(max).unwrap_or(u32::MAX).saturating_mul(4);
         Ok(self.store.first_message(id, read).await?.map(|message| recap::first_words(&message, max)))
     }

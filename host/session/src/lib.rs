@@ -1,7 +1,7 @@
 //! The facade of the host: lines go in; outcomes and events come out. Fronts call it and contain no logic of their own.
 //!
 //! - [`Host`]: the state that all sessions of a process share, opened from one home.
-//! - [`Session`]: created or resumed by the host. [`Session::submit`] takes a line and returns a [`Submitted`],
+//! - [`Session`]: created or resumed by the host. [`Session::submit`] accepts a line and returns a [`Submitted`],
 //!   [`Session::submit_input`] also accepts attached files ([`LineInput`]), [`Session::subscribe`] returns events,
 //!   [`Session::queue`] the lines that wait for a turn, [`Session::close`] ends the session.
 //! - [`Session::options`]: the settings that fronts offer in menus.

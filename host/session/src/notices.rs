@@ -91,7 +91,7 @@ impl Session {
         Ok(Some(recap::last_exchange(earlier, &said, answer)))
     }
 
-    /// Publishes a notice in all fronts of this session.
+    /// Publishes a notice to all fronts of this session.
     pub fn notify(&self, text: &str) {
         self.log().publish(self.agent_in_view().id(), EventKind::Notice { text: text::clean_line(text) });
     }

@@ -18,7 +18,7 @@ pub struct ViewRows {
 pub struct StoredTurn {
     /// The state that the turn has reached.
     pub state: TurnState,
-    /// How it ended, without a message.
+    /// How the turn ended, without a message.
     pub outcome: Outcome,
 }
 

@@ -57,9 +57,9 @@ pub enum ServedPackage {
 /// The paths of a home's packages.
 #[derive(Clone, Debug)]
 pub struct PackagePaths {
-    /// The folder with the packages, as `NAME/DIGEST`.
+    /// The folder that contains the packages, as `NAME/DIGEST`.
     pub folder: PathBuf,
-    /// The folder with the data that servers of packages store, as `NAME`.
+    /// The folder that contains the data of the packages' servers, as `NAME`.
     pub data: PathBuf,
     /// `packages.lock`.
     pub lock: PathBuf,

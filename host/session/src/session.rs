@@ -246,12 +246,12 @@ impl Session {
         self.approvals.set(approver);
     }
 
-    /// Returns how far tools may go.
+    /// Returns how far tools may go without asking.
     pub fn mode(&self) -> Mode {
         self.approvals.mode().get()
     }
 
-    /// Sets how far tools may go, from their next effect on. Only for the user.
+    /// Sets how far tools may go without asking, from their next effect on. Only the user may decide this.
     pub fn set_mode(&self, mode: Mode) {
         self.approvals.mode().set(mode);
     }

@@ -1,6 +1,6 @@
 //! `/rewind [N [--files|--files-only]]`: lists the messages to the agent in view, or goes back to before one of them. The
-//! conversation then continues as a new agent. `--files` also restores the files to their contents from before that message, and
-//! `--files-only` restores nothing else.
+//! conversation then continues as a new agent. `--files` also restores the files to their contents from before that message;
+//! `--files-only` restores the files alone.
 
 use std::sync::Arc;
 

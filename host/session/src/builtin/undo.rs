@@ -202,7 +202,7 @@ impl<'a> RestoredFiles<'a> {
         json!({"own": self.own, "restored": self.restored, "refused": refused})
     }
 
-    /// Appends the differences, the files that were left alone, and the command that redoes the changes to `message`. `again` is
+    /// Appends to `message` the differences, the files that were left alone, and the command that redoes the changes. `again` is
     /// the number of the change, if it can be used to undo the rest later.
     pub(super) fn under(&self, mut message: String, again: Option<u64>) -> String {
         if !self.shown.is_empty() {

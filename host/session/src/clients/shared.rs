@@ -56,7 +56,7 @@ pub enum SeatEvent {
     Told(Arc<str>),
 }
 
-/// A client's seat in a session. The client leaves when it is dropped.
+/// A client's seat in a session. Dropping the seat makes the client leave.
 pub struct Seat {
     shared: Arc<SharedSession>,
     id: u64,

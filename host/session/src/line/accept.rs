@@ -283,7 +283,7 @@ impl Session {
         }
     }
 
-    /// Runs a line on a task of its own.
+    /// Runs a line in a task of its own.
     fn start(self: &Arc<Self>, context: LineContext, start: LineStart) {
         let LineStart { accepted, entry, outcome: sender, delays, after, busy } = start;
         let (id, place, ended) = (context.line, context.place.clone(), context.ended.clone());

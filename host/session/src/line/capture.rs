@@ -2,7 +2,7 @@
 //!
 //! Lines may be submitted before an earlier `/capture`, `/fork` or `/cancel` has ended, for example when several lines are
 //! pasted. Therefore these commands and the lines after them get tickets. A line with a ticket runs after the previous line with
-//! a ticket has ended, and only then it is certain whether the line is captured.
+//! a ticket has ended, and only then is it certain whether the line is captured.
 
 use std::collections::HashMap;
 
@@ -36,7 +36,7 @@ pub(crate) enum CaptureEffect {
     None,
 }
 
-/// A line's turn among the lines that affect capturing.
+/// A line's place among the lines that affect capturing.
 pub(crate) struct CaptureTicket {
     /// Resolves when the previous line with a ticket has ended.
     before: Option<oneshot::Receiver<()>>,
@@ -142,7 +142,7 @@ mod tests {
     fn expectation_follows_what_the_lines_did() {
         let captures = Captures::default();
         let mut begins = captures.ticket(AGENT, CaptureEffect::Begins).unwrap();
-        // It failed.
+        // The command failed.
         captures.ended(AGENT, &mut begins);
         assert!(captures.ticket(AGENT, CaptureEffect::Message).is_none());
         captures.set(AGENT, true);

@@ -94,7 +94,7 @@ impl<T> ViewMoves<T> {
         }
     }
 
-    /// Notes that a line was stopped. If it was to move the view, passes all lines behind it to `stop`: they were meant for an
+    /// Notes that a line was stopped. If it was to move the view, passes all lines after it to `stop`: they were meant for an
     /// agent that does not come into view.
     pub(crate) fn stopped(&self, id: LineId, stop: impl FnMut(T)) {
         let Moves { moving, behind } = &mut *self.0.lock();

@@ -133,7 +133,7 @@ struct AgentQueue {
     waiting: VecDeque<WaitingLine>,
 }
 
-/// The kind of stop, which determines whose message ends it.
+/// The kind of stop, which determines the messages that end it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StopScope {
     /// The agent: a message to it ends the stop.

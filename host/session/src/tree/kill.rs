@@ -90,7 +90,7 @@ impl Session {
         change.ends_partial.clone_from(&dying);
         let mut reports = false;
         for turn in store.open_turns(self.id()).await?.into_iter().filter(|turn| ids.contains(&turn.agent)) {
-            // A parent that is killed, too, or that is the killer gets no report.
+            // A parent gets no report if it is killed as well, or if it is the killer.
             let told = self.agent(turn.agent).and_then(|agent| agent.reports_to()).filter(|told| {
                 turn.cause != TurnCause::Person && Some(*told) == parent && by != KilledBy::Agent(*told)
             });
@@ -103,7 +103,7 @@ impl Session {
             };
             ending.killed(&last, &mut change);
         }
-        // Results must follow the answers that requested them.
+        // Tool results must follow the answers that requested them.
         change.messages.splice(0..0, partial);
         Ok((change, reports))
     }

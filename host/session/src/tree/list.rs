@@ -1,4 +1,4 @@
-//! The list of agents: `/agents`, completion, and what fronts show.
+//! The list of agents, for `/agents`, completion and fronts.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 

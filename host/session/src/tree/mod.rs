@@ -4,7 +4,7 @@
 //! - `fork`, `kill`: create and end agents.
 //! - `rewind`: creates an agent that continues another agent's conversation from before a message.
 //! - `switch`, `list`: the view, and the list of agents.
-//! - `tools`: the tools `fork`, `kill`, `mail_*` and `set_agent_model`; `model`: the work of the latter.
+//! - `tools`: the tools `fork`, `kill`, `mail_*` and `set_agent_model`; `model` implements the last one.
 
 pub(crate) mod fork;
 pub(crate) mod kill;
