@@ -1,8 +1,8 @@
 //! Groups file changes, and plans how to undo them. Pure functions; `/undo`, `/diff` and `/rewind` use them.
 //!
 //! A change set contains the file changes of one turn or command of an agent. A group contains the set of one turn or command,
-//! and the sets of the agents that were forked in that turn and of their descendants. Users see the number of the group's first
-//! set. For `/rewind`, a group contains all sets since a message.
+//! and the sets of the agents that the model forked in that turn and of their descendants. Users see the number of the group's
+//! first set. For `/rewind`, a group contains all sets since a message.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -113,7 +113,7 @@ pub(crate) fn find_group(
 }
 
 /// Returns the sets of all turns and commands from the row `first` on in the conversation with the agents `lineage`, including
-/// the sets of agents that were forked in these turns.
+/// the sets of agents that the model forked in these turns.
 pub(crate) fn group_since(sets: &[ChangeSet], agents: &[AgentRow], lineage: &[Lineage], first: u64) -> ChangeGroup {
     let agents: HashMap<AgentId, &AgentRow> = agents.iter().map(|agent| (agent.id, agent)).collect();
     let mut group = ChangeGroup { is_since: true, ..ChangeGroup::default() };

@@ -20,8 +20,8 @@ pub(crate) enum CommandKind {
     Calls,
     /// The command changes the session: it waits for all commands that do more than show.
     Changes,
-    /// The command waits for no other one, because it must get through while another one hangs. Later commands that do more than
-    /// show wait for it.
+    /// The command waits for no other one, because it must get through while another one hangs. Later commands that call a tool
+    /// or change the session wait for it.
     Overtakes,
 }
 
