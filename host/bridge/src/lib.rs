@@ -1,8 +1,9 @@
-//! An editor that starts programs, and sessions on another machine: the Agent Client Protocol over standard input and output on one
-//! side, over a WebSocket on the other. `patchbay acp --connect` calls [`run`].
+//! Connects an editor that starts programs to sessions on another machine. Both sides speak the Agent Client Protocol: the editor
+//! over standard input and output, the server over a WebSocket. `patchbay acp --connect` calls [`run`].
 //!
-//! - `paths`: the editor's folder in place of the server's, and back.
-//! - `link`: what outlives a connection, and how each message is changed; `open`: sessions and requests.
+//! - `paths`: translates paths between the editor's folder and the server's.
+//! - `link`: state that outlives a connection, and the translation of each message; `open`: open sessions and unanswered
+//!   requests.
 //! - `server`: one connection.
 
 mod link;
@@ -27,15 +28,15 @@ pub use server::RemoteServer;
 use link::{Link, Passed};
 use server::{MESSAGE_BYTES, NoConnection, Socket};
 
-/// How long the bridge tries to connect again.
+/// How long the bridge tries to reconnect.
 const RECONNECTING: Duration = Duration::from_secs(5 * 60);
-/// The pauses between two attempts: the first, and the longest.
+/// The pauses between attempts to reconnect: the first, and the longest.
 const PAUSES: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(5)];
 /// How long the server may send nothing before the connection counts as lost. It pings every 30 s.
 const SILENT: Duration = Duration::from_secs(90);
-/// How long to wait for an editor that has closed its end to read the remaining responses.
+/// How long an editor that has closed its end may take to read the remaining responses.
 const FLUSHING: Duration = Duration::from_secs(2);
-/// Limit of the responses that wait to be sent to the server.
+/// Maximum number of messages that wait to be sent to the server.
 const REPLIES: usize = 64;
 
 /// Why the bridge ended.
@@ -49,7 +50,7 @@ pub enum BridgeError {
         /// The problem with it.
         why: &'static str,
     },
-    /// The token has characters that no token has.
+    /// The token contains characters that a header cannot contain.
     #[error(
         "the token contains a newline or other invalid characters. To create a token, on the server: patchbay token \
          add NAME"
@@ -65,7 +66,7 @@ pub enum BridgeError {
         "the server refuses the connection (HTTP status {0}); check the URL, and 'hosts' in [serve] of the server's config.toml."
     )]
     Refused(u16),
-    /// The certificate is not trusted, or this machine has none to check with.
+    /// The server's certificate is not trusted, or this machine has no root certificates to check it with.
     #[error("cannot establish a secure connection: {0}.")]
     Tls(String),
     /// The server cannot be reached.
@@ -81,7 +82,7 @@ pub enum BridgeError {
     Workspace {
         /// The name that was given.
         name: String,
-        /// The names that the server has.
+        /// The names of the server's workspaces.
         known: String,
     },
     /// The server sent something that is not a message.
@@ -96,16 +97,17 @@ pub enum BridgeError {
 enum LinkEnd {
     /// The editor has closed its end.
     Editor,
-    /// The connection was lost, or the server restarts.
+    /// The connection was lost, or the server is restarting.
     Lost(String),
     Failed(BridgeError),
 }
 
-/// Connects an editor to the folder `workspace` of a server, a path or the name of one, until the editor closes its end, or until
-/// `stopped`. `own_folder` is the editor's folder before it names one.
+/// Connects an editor to a server's workspace until the editor closes its end or `stopped` is cancelled. `workspace` is a path on
+/// the server, or the name of a workspace. `own_folder` is the editor's folder until a request names one.
 ///
 /// # Errors
-/// The server refuses the connection, or cannot be reached: at the start once, later for five minutes.
+/// The server refuses the connection, or cannot be reached. The first attempt must succeed; a lost connection is retried for five
+/// minutes.
 pub async fn run<R, W>(
     server: RemoteServer,
     workspace: String,
@@ -162,7 +164,7 @@ async fn serve<R: AsyncRead + Unpin>(
 /// Passes messages both ways until the connection ends.
 async fn exchange<R: AsyncRead + Unpin>(socket: Socket, link: &mut Link, lines: &mut BoundedLines<R>) -> LinkEnd {
     let (mut sink, mut stream) = socket.split();
-    // A writer of its own: neither direction waits for the other while both peers send much.
+    // Sending is a separate future, so neither direction waits for the other when both peers send a lot.
     let (to_server, mut outgoing) = mpsc::channel::<String>(REPLIES);
     let sending = async move {
         while let Some(line) = outgoing.recv().await {
@@ -177,7 +179,7 @@ async fn exchange<R: AsyncRead + Unpin>(socket: Socket, link: &mut Link, lines: 
             return LinkEnd::Lost("sending failed".to_owned());
         }
         let mut silent = Instant::now() + SILENT;
-        // The editor waits while the server stopped reading.
+        // Space is reserved before a line is read: the editor waits if the server has stopped reading.
         let mut next_line = async || {
             let room = to_server.reserve().await;
             (room, lines.next().await)
@@ -196,7 +198,7 @@ async fn exchange<R: AsyncRead + Unpin>(socket: Socket, link: &mut Link, lines: 
                     match link.receive_from_server(line).await {
                         Passed::Done => {}
                         Passed::Reply(reply) => {
-                            // A server that sends requests and reads no responses is not waited for.
+                            // Do not wait for a server that sends requests but reads no responses.
                             if to_server.try_send(reply).is_err() {
                                 return LinkEnd::Lost("the server stopped reading".to_owned());
                             }
@@ -210,7 +212,7 @@ async fn exchange<R: AsyncRead + Unpin>(socket: Socket, link: &mut Link, lines: 
                     }
                 }
                 () = sleep_until(silent) => return LinkEnd::Lost(format!("nothing was received for {} s", SILENT.as_secs())),
-                // Before the next line of the editor, which would be lost.
+                // Checked before the editor's next line is read, because that line would be lost.
                 () = to_server.closed() => return LinkEnd::Lost("sending failed".to_owned()),
                 (room, line) = next_line() => {
                     let Ok(room) = room else { return LinkEnd::Lost("sending failed".to_owned()) };
@@ -232,7 +234,8 @@ async fn exchange<R: AsyncRead + Unpin>(socket: Socket, link: &mut Link, lines: 
     tokio::select! {
         ended = &mut passing => ended,
         lost = &mut sending => {
-            // The channel has closed. It ends as well, but not within a message: the position is noted already.
+            // The channel has closed, which ends `passing`, too. It finishes its message first, because that message's position
+            // is already noted.
             passing.await;
             lost
         }
@@ -253,7 +256,7 @@ async fn send(sink: &mut SplitSink<Socket, Message>, line: String) -> Result<(),
     sink.send(Message::Text(line.into())).await.map_err(|error| error.to_string())
 }
 
-/// Tries to connect again. Meanwhile the editor's messages wait. Returns `None` if the editor has closed its end.
+/// Tries to reconnect. Meanwhile the editor's messages wait. Returns `None` if the editor has closed its end.
 async fn reconnect<R: AsyncRead + Unpin>(
     server: &RemoteServer,
     link: &mut Link,
@@ -282,7 +285,7 @@ async fn reconnect<R: AsyncRead + Unpin>(
             biased;
             connected = &mut connecting => return connected,
             line = lines.next() => match line? {
-                // Without a connection it waits.
+                // Without a connection, `link` keeps the line.
                 ReadLine::Line(line) => drop(link.receive_from_editor(line).await),
                 ReadLine::TooLong => link.refuse_long().await,
                 ReadLine::End => return Ok(None),

@@ -1,11 +1,11 @@
 //! State that outlives a connection to the server: open sessions, requests without a response, and messages that wait.
 //!
-//! After a reconnect, the bridge first resumes the sessions that were open, because the server refuses messages about others. With
-//! the position of the last update that was passed on, the server sends exactly the updates that follow. Then
-//! everything without a response is sent again, in order. That is safe: a prompt has a key, by which the server
-//! recognises a line that it has accepted already, and the other methods can be repeated. Questions of the server end with their
-//! connection, and the server asks again what is still open. Their ids have the number of the connection, because a late answer
-//! must not reach another question.
+//! After a reconnect, the bridge first resumes the sessions that were open, because the server refuses messages about sessions
+//! that are not open. It sends the position of the last update that reached the editor, and the server continues with the next
+//! one. Then all requests without a response are sent again, in order. This is safe: a prompt has a key by which the server
+//! recognises a line that it has already accepted, and the other methods can be repeated. The server's questions end with their
+//! connection, and the server repeats the questions that are still open. Their ids contain the connection's number, because a
+//! late answer must not reach another question.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -19,10 +19,9 @@ use crate::{
     paths::{Mapping, may_have_paths},
 };
 
-/// Size limit of the messages that wait for a connection, in bytes, including sent messages that are kept to be sent
-/// again.
+/// Size limit of the messages that wait for a connection, in bytes, including sent messages that are kept for resending.
 const WAITING_BYTES: usize = 1 << 20;
-/// Ids of requests that the bridge makes itself.
+/// Prefix of the ids of the bridge's own requests.
 const OWN: &str = "bridge:";
 
 /// The state of the bridge.
@@ -34,29 +33,29 @@ pub(crate) struct Link {
     /// a connection.
     reopening: Option<usize>,
     workspace: RemoteFolder,
-    /// The folder that paths of sessions map to before the editor has named one.
+    /// The editor's folder until a request names one.
     own_folder: String,
     initialize: Option<Value>,
     sessions: BTreeMap<String, BridgedSession>,
     unanswered: VecDeque<Unanswered>,
-    /// Messages without a response, each with the request that they follow.
+    /// Notifications that wait for the connection, each with the id of the last unanswered request before it.
     waiting: Vec<(Option<RequestId>, String)>,
     /// The ids of the server's requests that the editor has not answered, in the editor's form.
     asked: BTreeSet<String>,
 }
 
-/// The folder on the server.
+/// The workspace on the server: a name until the response to `initialize` contains its path.
 enum RemoteFolder {
     Named(String),
     Folder(String),
 }
 
-/// What to do with a message of the server.
+/// What to do after a message from the server.
 pub(crate) enum Passed {
     Done,
     /// Send this back to the server.
     Reply(String),
-    /// The sessions are open again. Send these messages, which have waited.
+    /// The sessions are open again. Send these messages, which have been waiting.
     Reopened(Vec<String>),
     /// The workspace cannot be used, or the server does not speak the protocol.
     End(BridgeError),
@@ -80,7 +79,8 @@ impl Link {
         }
     }
 
-    /// Handles a message of the editor. Returns the message for the server; `None` if it waits, or if there is none.
+    /// Handles a message from the editor. Returns the message to send to the server; `None` if it has to wait, or if nothing is
+    /// sent.
     pub(crate) async fn receive_from_editor(&mut self, line: Vec<u8>) -> Option<String> {
         let refuse = |id: &RequestId, error| {
             let (editor, id) = (self.editor.clone(), id.clone());
@@ -129,7 +129,7 @@ impl Link {
                 }
                 params["cwd"] = json!(workspace);
                 if let (Some(session), true) = (&session, method != "session/list") {
-                    // Updates come before the response.
+                    // The session's updates may arrive before the response.
                     self.sessions.insert(session.clone(), BridgedSession::new(folders.clone(), mcp_servers.clone()));
                 }
             }
@@ -152,7 +152,8 @@ impl Link {
         Ok(line)
     }
 
-    /// Passes the editor's response to a request of this connection on. Those of earlier ones have ended.
+    /// Returns the editor's response in the server's form; `None` if it answers a request of an earlier connection, which has
+    /// ended.
     fn response_of_editor(&mut self, id: &RequestId, line: &[u8]) -> Option<String> {
         let RequestId::Text(id) = id else { return None };
         if !self.asked.remove(id) {
@@ -173,14 +174,14 @@ impl Link {
         None
     }
 
-    /// Keeps a message until the sessions are open. Beyond the limit, requests are refused and others are dropped. A message that the
-    /// bridge sends again by itself is not kept twice.
+    /// Keeps a message until the sessions are open. Beyond the limit, requests are refused and notifications are dropped. A
+    /// request that `unanswered` already keeps is not kept twice.
     async fn wait(&mut self, line: String) {
         if self.unanswered.back().is_some_and(|last| last.line.as_ref() == Some(&line)) {
             return;
         }
         if self.waiting_bytes() + line.len() <= WAITING_BYTES {
-            // A stop must not reach a prompt that came after it.
+            // Kept with the last request before it: a `session/cancel` must not stop a later prompt.
             self.waiting.push((self.unanswered.back().map(|last| last.id.clone()), line));
         } else if let Incoming::Request { id, .. } = Incoming::parse(line.as_bytes()) {
             self.unanswered.retain(|open| open.id != id);
@@ -194,7 +195,7 @@ impl Link {
         kept.chain(self.waiting.iter().map(|(_, line)| line)).map(String::len).sum()
     }
 
-    /// Reports a message of the editor that was too long to be read.
+    /// Tells the editor that one of its messages was too long to be read.
     pub(crate) async fn refuse_long(&self) {
         let error = RpcError::invalid_request("a message is over 64 MiB.");
         let _ = self.editor.respond(&RequestId::Null, Err(error)).await;
@@ -230,7 +231,7 @@ impl Link {
         lines
     }
 
-    /// Takes the messages that have waited: requests without a response, each with the messages behind it.
+    /// Returns the messages to send once the sessions are open: each unanswered request, with the notifications that followed it.
     fn waited(&mut self) -> Vec<String> {
         let mut lines = Vec::new();
         let mut waiting = std::mem::take(&mut self.waiting).into_iter().peekable();
@@ -247,7 +248,7 @@ impl Link {
         lines
     }
 
-    /// Returns the message of a request that is sent again. One that had opened a session in part opens the rest.
+    /// Returns the message that repeats a request. If a session was already partly loaded, the message only requests the rest.
     fn continued(&self, open: &Unanswered, line: &str) -> String {
         let session = open.session.as_ref().filter(|id| open.is_opening(id)).and_then(|id| self.sessions.get(id));
         let Some(session) = session.filter(|session| !session.position.is_null()) else { return line.to_owned() };
@@ -257,10 +258,10 @@ impl Link {
         message.to_string()
     }
 
-    /// Ends what ends with a connection: requests that cannot be sent again, and the server's questions.
+    /// Ends requests that cannot be sent again and the server's open questions, because the connection is lost.
     pub(crate) async fn disconnected(&mut self) {
         self.reopening = None;
-        // The server sends them again.
+        // The server sends these updates again.
         self.sessions.values_mut().for_each(|session| session.unfinished.clear());
         let (kept, lost_requests) =
             std::mem::take(&mut self.unanswered).into_iter().partition(|open| open.line.is_some());
@@ -276,14 +277,14 @@ impl Link {
         self.say_to_prompts("\n(The connection to the server was lost. Reconnecting …)\n").await;
     }
 
-    /// Answers everything that is open: there will be no connection.
+    /// Fails all unanswered requests with `why`, because the bridge ends.
     pub(crate) async fn give_up(&mut self, why: &str) {
         for request in std::mem::take(&mut self.unanswered) {
             let _ = self.editor.respond(&request.id, Err(lost(why))).await;
         }
     }
 
-    /// Shows a text in each session whose prompt runs.
+    /// Shows `text` in each session with a running prompt.
     async fn say_to_prompts(&self, text: &str) {
         let running: BTreeSet<&String> = self
             .unanswered
@@ -297,7 +298,7 @@ impl Link {
         }
     }
 
-    /// Handles a message of the server.
+    /// Handles a message from the server.
     pub(crate) async fn receive_from_server(&mut self, line: String) -> Passed {
         match Incoming::parse(line.as_bytes()) {
             Incoming::Invalid { .. } => Passed::End(BridgeError::Protocol),
@@ -344,7 +345,7 @@ impl Link {
         }
     }
 
-    /// Returns whether an update shows a prompt that the editor has sent and shows itself.
+    /// Returns whether an update repeats a prompt that the editor sent and therefore already shows.
     fn is_sent_prompt(&self, session: &str, update: &Value) -> bool {
         let key = &update["_meta"][META]["key"];
         let is_open = self.unanswered.iter().any(|open| !key.is_null() && open.key == *key);
@@ -356,7 +357,7 @@ impl Link {
         let folder = self.folder().unwrap_or_default().to_owned();
         let session = message["params"]["sessionId"].as_str().map(str::to_owned);
         let mapping = Mapping { from: std::slice::from_ref(&folder), to: self.editor_folder(session.as_deref()) };
-        // A question is shown, also if a place in it is outside; a request for a file or a program there is refused.
+        // A question is shown even if it names a path outside the workspace; a request for a file or program there is refused.
         if message["method"] == "session/request_permission" {
             mapping.notification(&mut message["params"]);
         } else if let Err(path) = mapping.request(&mut message["params"]) {
@@ -420,10 +421,10 @@ impl Link {
         Passed::Done
     }
 
-    /// Handles the response to a request that reopens what was open.
+    /// Handles the response to one of the bridge's own requests, which reopen sessions.
     fn own_response(&mut self, line: &str) -> Passed {
         let Ok(message) = serde_json::from_str::<Value>(line) else { return Passed::End(BridgeError::Protocol) };
-        // The session may have been removed meanwhile. Its requests are answered by the server.
+        // The session may have been removed meanwhile. The server still responds to the requests that are sent again for it.
         if let Some(error) = message["error"]["message"].as_str() {
             tracing::warn!("after a reconnect, the server refused: {}", patchbay_core::text::excerpt(error, 200));
         }
@@ -432,12 +433,12 @@ impl Link {
                 self.reopening = Some(open - 1);
                 if open == 1 { Passed::Reopened(self.waited()) } else { Passed::Done }
             }
-            // A response that no request of this connection has.
+            // The response belongs to no request of this connection.
             _ => Passed::Done,
         }
     }
 
-    /// Finds the folder of a workspace that was named, in the server's answer to `initialize`.
+    /// Looks up the named workspace's folder in the server's response to `initialize`.
     fn find_workspace(&mut self, result: &Value) -> Result<(), BridgeError> {
         let RemoteFolder::Named(name) = &self.workspace else { return Ok(()) };
         let known = result["_meta"][META]["workspaces"].as_object();
@@ -456,7 +457,7 @@ impl Link {
         }
     }
 
-    /// Returns the folder on the server.
+    /// Returns the workspace's path on the server.
     fn folder(&self) -> Result<&str, RpcError> {
         match &self.workspace {
             RemoteFolder::Folder(folder) => Ok(folder),

@@ -11,9 +11,9 @@ pub(crate) struct BridgedSession {
     /// The editor's spellings of the folder; the first is the editor's own.
     pub(crate) folders: Vec<String>,
     pub(crate) mcp_servers: Value,
-    /// The server's word for what was passed on; null before the first update.
+    /// The server's position after the last update that was passed on; null before the first update.
     pub(crate) position: Value,
-    /// Updates whose last one has not come. They are passed on together: the position is behind all of them.
+    /// Updates of a group whose last one has not arrived. They are passed on together, because the group has one position.
     pub(crate) unfinished: Vec<String>,
 }
 
@@ -22,7 +22,7 @@ impl BridgedSession {
         Self { folders, mcp_servers, position: Value::Null, unfinished: Vec::new() }
     }
 
-    /// Notes the position in a message of the server.
+    /// Notes the position in a message from the server.
     pub(crate) fn advance(&mut self, message: &Value) {
         let position = &message["_meta"][META]["position"];
         if !position.is_null() {
@@ -31,7 +31,7 @@ impl BridgedSession {
     }
 }
 
-/// A request of the editor without a response.
+/// A request from the editor that has no response yet.
 pub(crate) struct Unanswered {
     pub(crate) id: RequestId,
     pub(crate) method: String,
@@ -45,7 +45,7 @@ pub(crate) struct Unanswered {
 }
 
 impl Unanswered {
-    /// Returns whether it opens the session `id`.
+    /// Returns whether the request opens the session `id`.
     pub(crate) fn is_opening(&self, id: &str) -> bool {
         let opens = matches!(self.method.as_str(), "session/load" | "session/resume");
         opens && self.session.as_deref() == Some(id)

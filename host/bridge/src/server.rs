@@ -105,7 +105,7 @@ impl RemoteServer {
                 let connected = TlsConnector::from(Arc::new(config)).connect(name, tcp).await;
                 Box::new(connected.map_err(|error| {
                     match error.get_ref().is_some_and(|inner| inner.is::<rustls::Error>()) {
-                        // A certificate that is not trusted now is not trusted in five minutes.
+                        // A certificate that is not trusted now will not be trusted in five minutes either.
                         true => NoConnection::Never(BridgeError::Tls(error.to_string())),
                         false => later(error),
                     }

@@ -27,7 +27,7 @@ struct Editor {
 }
 
 impl Editor {
-    /// Starts a bridge to the server on `port`, on a workspace.
+    /// Starts a bridge to `workspace` of the server on `port`.
     fn start(port: u16, workspace: &str) -> Self {
         let (input, far_input) = tokio::io::duplex(1 << 16);
         let (output, far_output) = tokio::io::duplex(1 << 16);
@@ -193,7 +193,7 @@ async fn after_a_cut_everything_open_is_sent_again_with_the_same_key() {
     assert!(editor.next().await["params"]["update"]["content"]["text"].as_str().unwrap().contains("Reconnecting"));
     editor.send(json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": "s"}})).await;
     editor.request(4, "session/prompt", prompt("and then")).await;
-    // Late, and for a question of the connection that is gone.
+    // A late answer to a question of the lost connection.
     editor.send(json!({"jsonrpc": "2.0", "id": "1:1", "result": {"outcome": "yes"}})).await;
 
     let mut server = accept(&listener).await;
@@ -232,7 +232,7 @@ async fn updates_continue_after_the_last_position() {
     editor.request(3, "session/prompt", prompt("go")).await;
     let sent = server.next().await;
     server.send(update("one", json!({"position": {"row": 1}}))).await;
-    // Two that belong together, and the first of two others.
+    // Two updates that belong together, then the first of another two.
     server.send(update("two", json!({"more": true}))).await;
     server.send(update("three", json!({"position": {"row": 2}}))).await;
     server.send(update("four", json!({"more": true}))).await;
@@ -247,7 +247,7 @@ async fn updates_continue_after_the_last_position() {
     let resumed = server.next().await;
     assert_eq!(resumed["method"], "session/resume");
     assert_eq!(resumed["params"]["_meta"], json!({"patchbay": {"after": {"row": 2}}}));
-    // The editor shows its own prompt.
+    // The editor already shows its own prompt.
     let mut own = update("go", json!({"position": {"row": 3}}));
     own["params"]["update"]["_meta"]["patchbay"]["key"] = sent["params"]["_meta"]["patchbay"]["key"].clone();
     server.send(own).await;
@@ -261,7 +261,7 @@ async fn updates_continue_after_the_last_position() {
     let position = json!({"patchbay": {"position": {"row": 5}}});
     server.answer(&sent, json!({"stopReason": "end_turn", "_meta": position})).await;
     assert_eq!(editor.next().await["id"], 3);
-    // A session that was loaded in part is loaded from there.
+    // A session that was partly loaded is resumed after its last update.
     editor.request(4, "session/load", json!({"sessionId": "s", "cwd": "/home/ada/app", "mcpServers": []})).await;
     assert_eq!(server.next().await["method"], "session/load");
     server.send(update("one", json!({"position": {"row": 1}}))).await;

@@ -5,8 +5,8 @@
 //!
 //! - [`Line::parse`]: is the line a command or conversation?
 //! - [`resolve`]: which built-in or which skill's alias does the name belong to?
-//! - [`Spec`]: name, argument and summary of a built-in. Routing, `/commands`, completion and the docs all use the same
-//!   table of these.
+//! - [`Spec`]: name, argument and summary of a built-in. Routing, `/commands`, completion and the docs all use the same table of
+//!   specs.
 //! - [`RESERVED`]: names that no alias may have.
 //!
 //! ```

@@ -7,7 +7,7 @@ use patchbay_core::{Code, Outcome};
 pub enum Line<'a> {
     /// A command: the first character is `/`.
     Command {
-        /// The text from after the `/` up to the first white space; never empty, not checked against any table.
+        /// The text between the `/` and the first white space; never empty, and not checked against any table.
         name: &'a str,
         /// The rest of the line, trimmed at both ends. Empty if there is none.
         argument: &'a str,

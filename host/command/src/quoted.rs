@@ -1,15 +1,15 @@
-//! Parses quoted text in the arguments of commands. It runs from the first `"` to the last `"` of the
-//! line; escapes are not supported.
+//! Parses quoted text in command arguments. The quoted text runs from the first `"` to the last `"` of the line; escapes are not
+//! supported.
 
 use patchbay_core::{Code, Outcome, text};
 
 /// Length limit, in characters, of text repeated in an error.
 const SHOWN: usize = 80;
 
-/// Returns the text between the quotes of `argument`, which begins with `"`. `what` names it in an error.
+/// Returns the text between the quotes of `argument`, which begins with `"`. `what` names the text in an error.
 ///
 /// # Errors
-/// `unclosed_quote` without a second quote; `invalid_args` for text after the last one.
+/// `unclosed_quote` without a second quote; `invalid_args` for text after the last quote.
 ///
 /// ```
 /// assert_eq!(patchbay_command::quoted(r#""say "hi" twice""#, "the prompt"), Ok(r#"say "hi" twice"#));

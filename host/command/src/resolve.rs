@@ -12,7 +12,7 @@ pub trait Aliases {
 
 /// An entry in a table of built-in commands.
 pub trait HasSpec {
-    /// Its name, its argument, and its help.
+    /// Returns the description of the command.
     fn spec(&self) -> &Spec;
 }
 

@@ -1,4 +1,4 @@
-//! The description of a built-in command. Each file in `session/src/builtin` has one.
+//! The description of a built-in command. The file of each command in `session/src/builtin` contains one.
 
 use patchbay_core::{Code, Outcome};
 
@@ -20,7 +20,7 @@ pub struct Spec {
 pub enum Argument {
     /// The command takes no argument; any text is an error.
     None,
-    /// The command takes an argument or none; the command itself checks it.
+    /// The argument may be absent; the command itself checks it.
     Optional {
         /// Placeholder in usage texts, such as `[N]`.
         usage: &'static str,

@@ -7,8 +7,7 @@ use crate::{AgentId, PrincipalId, text};
 /// Length limit of an MCP client's name, in characters.
 const CLIENT_CHARS: usize = 64;
 
-/// The caller of a tool. Its text form in the journal: `person`, `person:ID`,
-/// `tool:SKILL__TOOL`, `agent:UUID`, `mcp:CLIENT`.
+/// The caller of a tool. Its text form in the journal is `person`, `person:ID`, `tool:SKILL__TOOL`, `agent:UUID` or `mcp:CLIENT`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Asker {
     /// A user, through a command.
@@ -17,7 +16,7 @@ pub enum Asker {
     Tool(String),
     /// The model of the agent with this id.
     Agent(AgentId),
-    /// An MCP client, identified by the name that it provided. [`Asker::mcp_client`] makes it.
+    /// An MCP client, identified by the name that it provided. Created with [`Asker::mcp_client`].
     McpClient(String),
 }
 
@@ -30,7 +29,7 @@ impl Asker {
     }
 }
 
-/// A text that does not name a caller.
+/// A string that does not name a caller.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "invalid caller '{}': expected person, person:ID, tool:SKILL__TOOL, agent:UUID or mcp:CLIENT",

@@ -1,5 +1,5 @@
-//! References to images, PDFs and text files that the user attached to a message. Rows hold the references, the store the
-//! contents. `session` writes them, `agent` sends the contents to models, and fronts show the names.
+//! References to images, PDFs and text files that the user attached to a message. Rows contain the references; the contents are
+//! in the store. `session` writes both, `agent` sends the contents to models, and fronts show the names.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ const PDF_MEDIA: &str = "application/pdf";
 pub struct Attachment {
     /// The path that the user gave, cleaned, on one line; empty for content without a name.
     pub name: String,
-    /// The media type, which follows from the content: of an image, `application/pdf`, or [`TEXT_MEDIA`].
+    /// The media type, detected from the content: an image type, `application/pdf`, or [`TEXT_MEDIA`].
     pub media_type: String,
     /// The digest of the content in the store.
     pub digest: Digest,
@@ -25,19 +25,19 @@ pub struct Attachment {
     pub size: u64,
 }
 
-/// The data of a row of kind `user` with attachments.
+/// The attachments in the data of a row of kind `user` or `skill`.
 #[derive(Serialize, Deserialize)]
 struct AttachmentData {
     attachments: Vec<Attachment>,
 }
 
 impl Attachment {
-    /// Returns the attachments that the data of a row names; none if the data is of another kind.
+    /// Returns the attachments in a row's data; none if the data is of another kind.
     pub fn from_data(data: Option<&Value>) -> Vec<Self> {
         data.and_then(|data| AttachmentData::deserialize(data).ok()).map(|data| data.attachments).unwrap_or_default()
     }
 
-    /// Returns the data of a row with these attachments; `None` without attachments.
+    /// Returns a row's data with these attachments; `None` if there are none.
     pub fn to_data(attachments: &[Self]) -> Option<Value> {
         if attachments.is_empty() {
             return None;
@@ -45,7 +45,7 @@ impl Attachment {
         serde_json::to_value(AttachmentData { attachments: attachments.to_vec() }).ok()
     }
 
-    /// Returns `data` of a row with these attachments added.
+    /// Returns a row's `data` with these attachments added.
     pub fn add_to_data(data: Option<Value>, attachments: &[Self]) -> Option<Value> {
         match (data, Self::to_data(attachments)) {
             (Some(Value::Object(mut data)), Some(Value::Object(added))) => {
@@ -76,13 +76,13 @@ impl Attachment {
         self.placeholder_with("")
     }
 
-    /// Returns the text that replaces the content for a model: `[image left out: a.png]` with the `reason` ` left out`.
+    /// Returns the text that replaces the content for a model, such as `[image left out: a.png]` if `reason` is ` left out`.
     pub fn placeholder_with(&self, reason: &str) -> String {
         placeholder(&self.media_type, Some(&*self.name).filter(|name| !name.is_empty()), reason)
     }
 
-    /// Returns the line that lists the attachments for the user: `Attached: a.png (image/png, 120
-    /// KB).` `None` without attachments.
+    /// Returns the line that lists the attachments for the user, such as `Attached: a.png (image/png, 120 KB).`, or `None` if
+    /// there are none.
     pub fn summary(attachments: &[Self]) -> Option<String> {
         let each = |Self { name, media_type, size, .. }: &Self| format!("{name} ({media_type}, {})", text::size(*size));
         let all: Vec<String> = attachments.iter().map(each).collect();
@@ -90,8 +90,8 @@ impl Attachment {
     }
 }
 
-/// Returns the text that replaces a file for a model: `[image left out: a.png]`, or `[image left
-/// out]` for a file without a name.
+/// Returns the text that replaces a file for a model, such as `[image left out: a.png]`, or `[image left out]` for a file without
+/// a name.
 pub(crate) fn placeholder(media_type: &str, name: Option<&str>, reason: &str) -> String {
     let kind = match media_type {
         PDF_MEDIA => "PDF",

@@ -1,11 +1,11 @@
-//! File names that differ only by case or normal form. `skill` and `workspace` compare names with it.
+//! File names that differ only by case or Unicode normal form. `skill` and `workspace` compare names with [`caseless`].
 
 use std::borrow::Cow;
 
 use unicode_normalization::UnicodeNormalization as _;
 
-/// Returns a file name without its case and normal form. Two names in one folder are the same file on macOS if these are equal.
-/// Some file systems distinguish more names than that.
+/// Returns a file name folded to one case and one Unicode normal form. On macOS, two names in a folder are the same file if their
+/// folded names are equal. Some file systems distinguish more names.
 ///
 /// ```
 /// use patchbay_core::caseless;
@@ -22,8 +22,8 @@ pub fn caseless(name: &str) -> Cow<'_, str> {
             false => name.into(),
         };
     }
-    // One mapping does not suffice: `ẞ` has no upper case of its own, `ß` becomes `SS`, and a final sigma has the lower case of
-    // another letter.
+    // One mapping does not suffice: `ẞ` and `ß` are equal only in lower case, `ß` and `ss` only in upper case, and so are the
+    // final sigma `ς` and `σ`.
     let folded = name.nfc().collect::<String>().to_lowercase().to_uppercase().to_lowercase();
     folded.nfc().collect::<String>().into()
 }

@@ -29,7 +29,7 @@ pub struct Blob {
 }
 
 impl Blob {
-    /// Returns the text that replaces the content for a model: `[image left out: a.png]` with the `reason` ` left out`.
+    /// Returns the text that replaces the content for a model, such as `[image left out: a.png]` if `reason` is ` left out`.
     pub fn placeholder_with(&self, reason: &str) -> String {
         attachment::placeholder(&self.media_type, self.name.as_deref(), reason)
     }
@@ -53,7 +53,7 @@ pub struct ToolCall {
 }
 
 impl ToolCall {
-    /// Returns the texts at these keys of the input; `None` for a key that is missing or no text.
+    /// Returns the strings at these keys of the input; `None` for a missing key, or if the value is not a string.
     pub fn text_arguments<const N: usize>(&self, keys: [&str; N]) -> [Option<String>; N] {
         let mut input: serde_json::Value = serde_json::from_str(&self.input).unwrap_or_default();
         keys.map(|key| match input.get_mut(key).map(serde_json::Value::take) {
@@ -148,7 +148,7 @@ pub enum ThinkingLevel {
     Low,
     /// The model thinks a medium amount.
     Med,
-    /// Much thinking; the most that every model with levels has.
+    /// Much thinking; the highest level that every model with levels has.
     High,
     /// More than high. Only some models have it.
     XHigh,
@@ -182,7 +182,7 @@ pub enum ToolChoice {
     /// The model decides whether to call tools.
     #[default]
     Auto,
-    /// The model may call no tool.
+    /// The model must not call any tool.
     None,
     /// The model must call at least one tool.
     Required,
@@ -218,10 +218,10 @@ impl RequestPurpose {
 pub struct RequestHints {
     /// The purpose of the request.
     pub purpose: RequestPurpose,
-    /// The same text for all requests of a session, which says nothing about the user; `None` outside sessions.
+    /// The same string for all requests of a session, which reveals nothing about the user; `None` outside sessions.
     pub cache_key: Option<String>,
-    /// Index into the messages: every answer from this one on was made with exactly this system context, these tools and the
-    /// messages before it. `None` if the request has no answers.
+    /// Index of a message. Every answer from that message on was made with exactly this system context, these tools and the
+    /// messages before the answer. `None` if the request has no answers.
     pub bound_from: Option<usize>,
 }
 
@@ -241,7 +241,7 @@ pub struct CompletionRequest {
     pub tool_choice: ToolChoice,
     /// The thinking level; `None` for the provider's default.
     pub thinking: Option<ThinkingLevel>,
-    /// Largest number of tokens of the answer; `None` for the provider's default.
+    /// Maximum number of tokens in the answer; `None` for the provider's default.
     pub max_output_tokens: Option<u32>,
     /// The host's hints about the request.
     pub hints: RequestHints,
@@ -252,7 +252,7 @@ pub struct CompletionRequest {
 pub enum BlockKind {
     /// A part of the answer's text.
     Text,
-    /// Thinking of the model, as far as the provider shows it.
+    /// The model's thinking, as far as the provider shows it.
     Thinking,
     /// A tool call; its input follows as deltas.
     ToolCall {
@@ -379,7 +379,7 @@ pub struct Finish {
     pub raw: String,
 }
 
-/// The kind of a failed completion. It decides about retries and about the [`Code`](crate::Code).
+/// The kind of a failed completion. It determines whether the request is retried, and the [`Code`](crate::Code) of the outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, strum::EnumString)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]

@@ -14,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 #[serde(try_from = "String", into = "String")]
 pub struct Digest([u8; 32]);
 
-/// A text that is not a digest.
+/// A string that is not a digest.
 #[derive(Debug, thiserror::Error)]
 #[error("'{}' is not a digest: write sha256: and 64 hexadecimal digits", crate::text::excerpt(.0, 80))]
 pub struct DigestError(String);
@@ -98,7 +98,8 @@ impl From<Digest> for String {
     }
 }
 
-/// Hashes a sequence of fields. Each field is preceded by its length: different structures never hash the same bytes.
+/// Hashes a sequence of fields. Each field is preceded by its length, because different structures must never hash the same
+/// bytes.
 #[derive(Clone, Default)]
 pub struct Hasher(Sha256);
 

@@ -13,7 +13,7 @@ use crate::{
 /// The version of an [`Event`]'s JSON. It is raised when a kind or field is added that older readers do not know.
 const VERSION: u32 = 6;
 
-/// A change of a session, as fronts receive it.
+/// A change to a session, as fronts receive it.
 ///
 /// Its JSON has a `version`. An older build reads kinds that it does not know as [`EventKind::Unknown`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,20 +72,20 @@ pub enum EventKind {
         turn: u64,
         /// The answer's index in the turn, from 0. Its next pieces begin at offset 0 again.
         answer: u32,
-        /// Number of attempts at the answer that are given up, with this one.
+        /// Number of attempts at the answer that were given up, including this one.
         given_up: u32,
-        /// The failure, and the request that follows.
+        /// The failure, and the retry that follows.
         retry: Retrying,
     },
-    /// A request of the agent to a model waits until fewer are under way, or no longer waits. Live only.
+    /// A request from the agent to a model waits until fewer requests are under way, or no longer waits. Live only.
     RequestWaits {
-        /// The limit that it waits for; `None` once it no longer waits.
+        /// The limit that the request waits for; `None` once it no longer waits.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limit: Option<RequestLimit>,
     },
     /// A submitted line has ended. Live only; the line's rows are published before it.
     LineEnded {
-        /// The id that the line got when it was submitted.
+        /// The id that the line was given when it was submitted.
         line: LineId,
         /// The outcome that the line ended with.
         outcome: Outcome,
@@ -106,7 +106,7 @@ pub enum EventKind {
     },
     /// The waiting lines of the agent were held or released. Live only.
     QueueHeld {
-        /// Whether the lines wait until the user releases them. If not, they run one after another.
+        /// Whether the lines wait until the user releases them. Otherwise they run one after another.
         held: bool,
     },
     /// A turn of the agent has begun. Live only.
@@ -161,13 +161,13 @@ pub struct Retrying {
     pub wait_ms: u64,
     /// The number of the retry, from 1.
     pub attempt: u32,
-    /// The most retries of one completion after failures of this kind.
+    /// The maximum number of retries of one completion after failures of this kind.
     pub of: u32,
 }
 
 impl Retrying {
-    /// Returns the line about an answer that broke off: `The answer broke off; asking again (attempt 2 of 5).` If a part of it
-    /// was printed where it cannot be marked, the line says that this part is given up.
+    /// Returns the line about an answer that broke off: `The answer broke off; asking again (attempt 2 of 5).` If `is_printed`,
+    /// part of the answer was printed where it can no longer be marked, and the line says that this part is discarded.
     pub fn broke_off(&self, is_printed: bool) -> String {
         let [next, most] = [self.attempt, self.of].map(|retries| retries.saturating_add(1));
         let given_up = if is_printed { " What was printed of it is given up." } else { "" };
@@ -184,14 +184,15 @@ impl fmt::Display for Retrying {
     }
 }
 
-/// How many requests to models may be under way at once. As text, it ends the busy row: `demo accepts 2 requests at a time`.
+/// How many requests to models may be under way at the same time. As text, it is the end of a front's busy row:
+/// `demo accepts 2 requests at a time`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestLimit {
     /// The provider that accepts fewer requests than the session may send, because it reported a rate limit or an overload;
     /// `None` for the limit of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
-    /// The number of requests that may run at once.
+    /// The number of requests that may run at the same time.
     pub at_once: u32,
 }
 
@@ -214,7 +215,7 @@ pub enum DequeueReason {
     Began,
     /// The line is a message that has joined the running turn.
     Joined,
-    /// It was taken back, or stopped while it waited; it never ran.
+    /// The line was taken back, or stopped while it waited; it never ran.
     TakenBack,
 }
 
@@ -227,7 +228,8 @@ pub struct DeltaPosition {
     pub answer: u32,
     /// The block's index in the answer, from 0.
     pub index: u32,
-    /// Byte offset of the piece: for text within the text of the whole answer, for thinking within its block.
+    /// Byte offset of the piece. Text is counted from the beginning of the answer's text, thinking from the beginning of its
+    /// block.
     pub offset: u64,
     /// Number of attempts at the answer that were given up before this one.
     #[serde(default)]
@@ -240,7 +242,7 @@ pub struct DeltaPosition {
 pub enum DeltaKind {
     /// A part of the answer's text.
     Text,
-    /// Thinking of the model, as far as the provider shows it.
+    /// The model's thinking, as far as the provider shows it.
     Thinking,
 }
 
@@ -261,7 +263,7 @@ pub enum MessageKind {
     Compaction,
     /// A command and its outcome.
     Command,
-    /// A message of the host, such as why a turn ended.
+    /// A message from the host, such as the reason why a turn ended.
     Notice,
     /// A line that was captured for `/fork`.
     Capture,
@@ -356,7 +358,7 @@ impl MessageKind {
         self.into()
     }
 
-    /// Parses a word as the store has it; `None` if it is unknown.
+    /// Parses the store's word; `None` if it is unknown.
     pub fn from_word(word: &str) -> Option<Self> {
         word.parse().ok()
     }
@@ -468,7 +470,7 @@ mod tests {
         let row = |kind| EventKind::Message { kind, content: String::new(), data: serde_json::to_value(&record).ok() };
         assert_eq!(row(MessageKind::Tool).tool_result(), Some(record.clone()));
         assert_eq!(row(MessageKind::Command).tool_result(), None);
-        // Data that cannot be parsed is treated as absent; rows of all builds must load.
+        // Data that cannot be parsed is treated as absent, because rows written by any build must load.
         assert_eq!(row(MessageKind::Assistant).answer(), None);
         let compaction = CompactionRecord {
             keep_from: Some(4),

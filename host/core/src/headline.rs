@@ -1,4 +1,5 @@
-//! One line about what an agent did while the user looks at another one. Fronts print it instead of the agent's events.
+//! One-line reports about agents that are not in view: an agent's turn has ended, or it was killed. Fronts print them instead of
+//! the agent's events.
 
 use crate::{AgentId, Code, Event, EventKind, Outcome, text};
 
@@ -21,7 +22,7 @@ fn turn_ended(agent: AgentId, outcome: &Outcome) -> Option<String> {
     let agent = agent.short();
     let words = text::excerpt(&outcome.message, WORDS);
     match outcome.code {
-        // The event of the kill says it.
+        // The `AgentKilled` event reports this.
         Code::AgentDead => None,
         Code::TurnCancelled => Some(format!("{agent} was stopped.")),
         _ if !outcome.is_ok() => Some(format!("{agent} failed: {words}")),

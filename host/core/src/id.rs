@@ -65,8 +65,8 @@ id!(
     LineId
 );
 id!(
-    /// Identifies one call of a tool: a row of the journal, and the parent of the calls that it makes. The id is
-    /// derived from the caller, which lets a resumed session recognise it.
+    /// Identifies one call of a tool, which is a row of the journal and the parent of its nested calls. The id is derived from
+    /// the caller, which lets a resumed session recognise it.
     CallId
 );
 
@@ -85,13 +85,12 @@ impl CallId {
         Self(line.0)
     }
 
-    /// Returns the id of a call that a model asked for: the call number `index` (from 0) of the answer
-    /// that is row `row` of `session`.
+    /// Returns the id of a call that a model requested: call number `index` (from 0) of the answer in row `row` of `session`.
     pub fn of_answer(session: SessionId, row: u64, index: u32) -> Self {
         Self::derive("answer", session.as_bytes(), &row.to_be_bytes(), index)
     }
 
-    /// Returns the id of the nested call number `ordinal` (from 0) of `parent`, in the order in which it issues them.
+    /// Returns the id of a nested call of `parent`: number `ordinal` (from 0) in the order in which `parent` issues its calls.
     pub fn nested(parent: Self, ordinal: u32) -> Self {
         Self::derive("nested", parent.as_bytes(), &[], ordinal)
     }
@@ -127,7 +126,7 @@ mod tests {
         for (at, other) in others.iter().enumerate() {
             assert!(*other != call && !others[..at].contains(other), "{at}");
         }
-        // Stored rows hold such ids: the derivation never changes.
+        // Stored rows contain such ids, so the derivation must never change.
         assert_eq!(call.to_string(), "30e97ff7-5a0f-81f9-9e58-98d75ba2736d");
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// Returns the size of a value as compact JSON, in bytes. Allocates no text, unlike serializing it.
+/// Returns the size of a value as compact JSON, in bytes. Unlike serializing the value, this does not allocate its text.
 pub fn json_bytes(value: &Value) -> u64 {
     match value {
         Value::Null | Value::Bool(true) => 4,

@@ -1,4 +1,4 @@
-//! Types of the plugins' key-value store. The sandbox offers the store to skills, `patchbay-store` implements it.
+//! Types of the plugins' key-value store. The sandbox offers the store to skills, and `patchbay-store` implements it.
 
 /// Which sessions share a key. Each scope of a skill is a separate key space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -12,7 +12,7 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// Returns its name in the contract.
+    /// Returns the scope's name in the plugin contract.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Session => "session",
@@ -62,7 +62,7 @@ pub enum KvError {
         /// The largest total of `what` in the scope.
         limit: u64,
     },
-    /// A key or a page size does not satisfy the contract; the text explains how.
+    /// A key or a page size violates the contract; the string says what is wrong.
     #[error("{0}")]
     Invalid(&'static str),
     /// The database failed; details are in the host's log.

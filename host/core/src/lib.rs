@@ -1,18 +1,18 @@
 //! Types that all crates of Patchbay share. This crate does no I/O, reads no clock and has no state.
 //!
-//! - [`Name`]: a valid name of a skill, tool, command or persona; [`PackageName`], of a package.
-//! - [`caseless`]: a file name without its case and normal form.
+//! - [`Name`]: a valid name of a skill, tool, command or persona; [`PackageName`]: a valid name of a package.
+//! - [`caseless`]: a file name folded to one case and one Unicode normal form.
 //! - [`Digest`]: the SHA-256 of bytes, and the canonical way to hash a structure.
 //! - [`SessionId`], [`AgentId`], [`LineId`], [`CallId`]: UUIDs as distinct types.
 //! - [`PrincipalId`]: the user that a session belongs to.
-//! - [`Asker`]: the caller of a tool: the user, another tool or an agent.
+//! - [`Asker`]: the caller of a tool: the user, another tool, an agent or an MCP client.
 //! - [`Code`], [`Outcome`], [`OutcomeData`]: the result of a line. `docs/codes.md` is generated from the table of codes.
-//! - [`Event`]: a change of a session that fronts render; [`Retrying`]: a request that is sent again; [`RequestLimit`]: why a
+//! - [`Event`]: a change to a session, which fronts render; [`Retrying`]: a request that is sent again; [`RequestLimit`]: why a
 //!   request waits.
 //! - [`TurnCause`], [`TurnState`]: why a turn begins and how it ends.
 //! - [`AssistantRecord`], [`ToolRecord`], [`CompactionRecord`]: the structured data of conversation rows.
-//! - [`Attachment`]: a file that is attached to a message of the user.
-//! - [`MessageNotices`]: lines for the model before a message of the user.
+//! - [`Attachment`]: a file that the user attached to a message.
+//! - [`MessageNotices`]: lines for the model before a message from the user.
 //! - [`Money`]: an amount in US dollars.
 //! - [`RootLimits`]: limits that all skills of one root share.
 //! - [`COMPONENT_BYTES`]: the size limit of a component.

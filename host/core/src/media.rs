@@ -1,4 +1,4 @@
-//! Media types of files by their content. Names of files are not trusted.
+//! Detects the media types of files from their content. File names are not trusted.
 
 /// Returns the media type of an image or a PDF by its first bytes; `None` for any other content.
 pub fn image_or_pdf(content: &[u8]) -> Option<&'static str> {
@@ -12,8 +12,8 @@ pub fn image_or_pdf(content: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Returns the media type of a binary file by its first bytes, `application/octet-stream` if it is not known. Only for messages:
-/// the rest of the content is not looked at.
+/// Returns the media type of a binary file by its first bytes, `application/octet-stream` if it is not known. Only for use in
+/// messages, because the rest of the content is not checked.
 pub fn of_binary(content: &[u8]) -> &'static str {
     match content {
         [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] | [b'P', b'K', 7, 8, ..] => "application/zip",
@@ -21,7 +21,7 @@ pub fn of_binary(content: &[u8]) -> &'static str {
         [0, b'a', b's', b'm', ..] => "application/wasm",
         [b'w', b'O', b'F', b'F', ..] => "font/woff",
         [b'w', b'O', b'F', b'2', ..] => "font/woff2",
-        // The number of tables follows, which is below 256.
+        // The number of tables follows; it is below 256.
         [0, 1, 0, 0, 0, ..] | [b't', b'r', b'u', b'e', 0, ..] => "font/ttf",
         [b'O', b'T', b'T', b'O', ..] => "font/otf",
         _ => image_or_pdf(content).unwrap_or("application/octet-stream"),

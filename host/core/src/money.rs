@@ -12,7 +12,7 @@ use crate::text;
 #[schemars(transparent)]
 pub struct Money(#[schemars(with = "String")] i64);
 
-/// A text that is not a [`Money`].
+/// A string that is not a [`Money`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "'{}' is not an amount in US dollars: write up to {} digits, and if needed a point and up to {} more, as in \"2.50\"",
@@ -27,15 +27,15 @@ impl Money {
     pub const ZERO: Self = Self(0);
     /// Billionths in a dollar.
     pub const NANOS: i64 = 1_000_000_000;
-    /// The largest amount of one request. Larger ones are counted as this, because their sums
-    /// must fit a column of the store.
+    /// The largest cost of one request. Larger costs are counted as this amount, because sums of costs must fit in a column of
+    /// the store.
     pub const MOST: Self = Self(1_000_000 * Self::NANOS);
-    /// Most digits before the point of a written amount.
+    /// Maximum number of digits before the point of a written amount.
     const DIGITS: usize = 9;
-    /// Most digits behind the point of a written amount.
+    /// Maximum number of digits after the point of a written amount.
     const DECIMALS: usize = 6;
 
-    /// Returns the amount of `nanos` billionths of a dollar. A negative number counts as nothing.
+    /// Returns the amount of `nanos` billionths of a dollar. A negative number counts as zero.
     pub const fn from_nanos(nanos: i64) -> Self {
         Self(if nanos < 0 { 0 } else { nanos })
     }
@@ -45,13 +45,13 @@ impl Money {
         self.0
     }
 
-    /// Returns the sum of both.
+    /// Returns the sum of both amounts.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
 
-    /// Returns the rest without `other`; nothing if that is more.
+    /// Returns the difference, or zero if `other` is larger.
     #[must_use]
     pub const fn minus(self, other: Self) -> Self {
         Self::from_nanos(self.0.saturating_sub(other.0))
@@ -64,7 +64,7 @@ impl Money {
     }
 }
 
-/// All digits, at least two behind the point: `2.00`, `0.0125`.
+/// Writes all digits, and at least two after the point: `2.00`, `0.0125`.
 impl fmt::Display for Money {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (dollars, nanos) = (self.0 / Self::NANOS, self.0 % Self::NANOS);

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 #[serde(try_from = "String", into = "String")]
 pub struct Name(String);
 
-/// A text that is not a [`Name`].
+/// A string that is not a [`Name`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "'{}' is not a valid name: use 1 to {} of a-z, 0-9, '_' and '-', begin with a letter or digit, and do not use '__'",
@@ -24,7 +24,7 @@ impl Name {
     /// Length limit of a name and of `SKILL__TOOL` in bytes: every model API accepts tool names of this length.
     pub const MAX_LEN: usize = 64;
 
-    /// Returns the name as text.
+    /// Returns the name as a string.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -1,5 +1,5 @@
-//! Lines for the model in the data of a user's message: the user's actions since the last one. `session` writes them,
-//! `agent` sends them before the message.
+//! Lines in the data of a user's message that tell the model about the user's actions since the previous message. `session`
+//! writes the lines, and `agent` sends them before the message.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -11,12 +11,12 @@ pub struct MessageNotices {
 }
 
 impl MessageNotices {
-    /// Returns the notices that the data of a row contains; none if it is of another kind.
+    /// Returns the notices in a row's data; none if the data is of another kind.
     pub fn from_data(data: Option<&Value>) -> Vec<String> {
         data.and_then(|data| Self::deserialize(data).ok()).unwrap_or_default().notices
     }
 
-    /// Returns `data` of a row with these notices added.
+    /// Returns a row's `data` with these notices added.
     pub fn add_to_data(data: Option<Value>, notices: Vec<String>) -> Option<Value> {
         if notices.is_empty() {
             return data;

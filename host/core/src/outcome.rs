@@ -1,4 +1,4 @@
-//! The result of one line, as every front gets it: a code for programs and a message for the user.
+//! The result of one line, as every front receives it: a code for programs and a message for the user.
 
 use std::borrow::Cow;
 
@@ -13,9 +13,9 @@ const ERROR_PREFIX: &str = "Error: ";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
-    /// The operation has succeeded.
+    /// The line succeeded, and the message contains its result.
     Ok,
-    /// It failed; the message contains the reason and the next step.
+    /// The line failed; the message contains the reason and the next step.
     Error,
 }
 
@@ -43,7 +43,7 @@ pub struct Outcome {
     pub has_error_prefix: bool,
     /// Details for a program; `None` if the message contains them all.
     pub data: Option<OutcomeData>,
-    /// The message for models and plugins, if they must not learn everything in `message`, such as a command of the
+    /// The message for models and plugins, if they must not learn everything in `message`, such as a command from the
     /// configuration. Not part of the JSON.
     pub for_models: Option<String>,
 }
@@ -92,7 +92,7 @@ impl Outcome {
         }
     }
 
-    /// Returns the child that was made.
+    /// Returns the details of a fork, if this is the outcome of one.
     pub fn forked(&self) -> Option<&ForkedData> {
         match &self.data {
             Some(OutcomeData::Forked(forked)) => Some(forked),
@@ -100,7 +100,7 @@ impl Outcome {
         }
     }
 
-    /// Returns the child that was made, if it begins with a turn.
+    /// Returns the id of a forked child that begins with a turn.
     pub fn child_with_turn(&self) -> Option<AgentId> {
         self.forked().filter(|forked| forked.turn).map(|forked| forked.child_uuid)
     }
@@ -113,7 +113,7 @@ impl Outcome {
         }
     }
 
-    /// Returns the agent that continues from before a message.
+    /// Returns the details of a rewind, if this is the outcome of one.
     pub fn rewound(&self) -> Option<&RewoundData> {
         match &self.data {
             Some(OutcomeData::Rewound(rewound)) => Some(rewound),
@@ -133,7 +133,7 @@ impl Outcome {
         self.for_models.as_deref().unwrap_or(&self.message)
     }
 
-    /// Returns the line that a model or plugin is told: as [`Outcome::line`], with [`Outcome::message_for_models`].
+    /// Returns the line for a model or plugin: like [`Outcome::line`], but with [`Outcome::message_for_models`].
     pub fn line_for_models(&self) -> Cow<'_, str> {
         self.prefixed(self.message_for_models())
     }

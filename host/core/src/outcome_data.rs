@@ -1,4 +1,4 @@
-//! The details of an outcome that fronts read, as types. As JSON they are objects whose kind follows from the outcome's code.
+//! Typed details of outcomes, which fronts read. In JSON they are objects whose type follows from the outcome's code.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -15,7 +15,7 @@ pub enum OutcomeData {
     Forked(ForkedData),
     /// The agents that were killed.
     Killed(KilledData),
-    /// The agent that continues from before a message.
+    /// The new agent that `/rewind` created.
     Rewound(Box<RewoundData>),
     /// Other details, which programs read and fronts do not.
     Details(Value),
@@ -24,7 +24,7 @@ pub enum OutcomeData {
 /// Details about a turn that has ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnData {
-    /// Why the turn has no result, such as a refusal of the model; `None` if it has one, or if the outcome is an error.
+    /// Why the turn has no result, such as a refusal by the model; `None` if it has one, or if the outcome is an error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
     /// The model of the last answer; `None` if the turn failed.
@@ -49,9 +49,9 @@ pub struct TurnData {
 pub struct ForkedData {
     /// The id of the child agent.
     pub child_uuid: AgentId,
-    /// The model and the thinking level that it begins with.
+    /// The model and the thinking level that the child begins with.
     pub model: String,
-    /// Whether it begins with a turn.
+    /// Whether the child begins with a turn.
     pub turn: bool,
 }
 
@@ -64,24 +64,25 @@ pub struct KilledData {
     pub lines: Vec<String>,
 }
 
-/// An agent that continues the conversation of another one from before a message.
+/// The result of `/rewind`: an agent that continues another agent's conversation from before one of its messages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RewoundData {
     /// The new agent.
     pub agent: AgentId,
-    /// The agent whose conversation it continues, which is held.
+    /// The agent whose conversation it continues. That agent is now held.
     pub rewound: AgentId,
-    /// The message, as it was typed.
+    /// The text of the message, as it was typed.
     pub text: String,
-    /// The names of its files.
+    /// The names of the files attached to the message.
     pub attached: Vec<String>,
-    /// What became of the files that were changed since, if they were to be restored.
+    /// The results of restoring files that were changed since the message; empty if this was not requested.
     #[serde(flatten)]
     pub files: Map<String, Value>,
 }
 
 impl OutcomeData {
-    /// Reads the JSON of an outcome with this code. What an older or newer build wrote in another shape is [`Self::Details`].
+    /// Reads the JSON details of an outcome with this code. Another shape, written by an older or newer build, becomes
+    /// [`Self::Details`].
     pub(crate) fn read(code: Code, data: Value) -> Self {
         let read = match code {
             Code::Forked => ForkedData::deserialize(&data).map(Self::Forked).ok(),
@@ -147,7 +148,7 @@ mod tests {
             (Code::Killed, &killed, true),
             (Code::Rewound, &rewound, true),
             (Code::SkillsListed, &killed, false),
-            // Of a build with another shape.
+            // Written by a build with other shapes.
             (Code::Forked, &json!({"child": 1}), false),
             (Code::Answered, &json!({"stop": "new"}), false),
         ] {

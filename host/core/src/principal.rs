@@ -9,7 +9,7 @@ use crate::text::excerpt;
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PrincipalId(Option<Box<str>>);
 
-/// A text that is not the id of a principal.
+/// A string that is not the id of a user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "invalid person '{}': use 1 to 128 ASCII letters, digits, '-', '_', '.' and '@'",
@@ -18,18 +18,18 @@ pub struct PrincipalId(Option<Box<str>>);
 pub struct PrincipalError(String);
 
 impl PrincipalId {
-    /// The person of this machine.
+    /// The only user of a local installation.
     pub const LOCAL: Self = Self(None);
 
     const BYTES: usize = 128;
 
-    /// Returns the id as it is stored: empty for the local person.
+    /// Returns the id as it is stored: empty for the local user.
     pub fn as_str(&self) -> &str {
         self.0.as_deref().unwrap_or_default()
     }
 }
 
-/// `person` for the local person, otherwise `person:ID`.
+/// Writes `person` for the local user, otherwise `person:ID`.
 impl fmt::Display for PrincipalId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {

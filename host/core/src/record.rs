@@ -1,4 +1,4 @@
-//! The JSON data of conversation rows: an answer, the result of a tool, a summary. The agent writes it; fronts read it with
+//! The JSON data of conversation rows: an answer, a tool result, or a summary. The agent writes it; fronts read it with
 //! [`EventKind::answer`](crate::EventKind::answer) and similar methods.
 
 use serde::{Deserialize, Serialize};
@@ -52,7 +52,7 @@ pub struct AssistantRecord {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FailedAttempts {
-    /// Number of attempts that broke off in the answer. Part of it was then shown and discarded.
+    /// Number of attempts that broke off within the answer. The part received until then was shown and then discarded.
     pub given_up: u32,
     /// Tokens that all failed attempts used.
     pub usage: TokenUsage,
@@ -95,7 +95,7 @@ pub enum AssistantPart {
         /// Adapter data for this block.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         opaque: Option<String>,
-        /// The input of `call_tool`, if the model called the tool through it. Models receive the call in this form again.
+        /// The input of `call_tool`, if the model called the tool through it. Later requests contain the call in this form.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         call_tool: Option<String>,
     },
@@ -112,7 +112,7 @@ pub enum AssistantPart {
 /// The result of a tool call: the data of a row of kind `tool`. The row's text is the part shown to the user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolRecord {
-    /// The id that the model's call has.
+    /// The id of the model's tool call.
     pub call_id: String,
     /// The tool's full name, including its skill or server.
     pub name: String,
@@ -139,7 +139,7 @@ pub enum ToolRecordPart {
         /// The bytes, encoded as base64.
         data: String,
     },
-    /// Binary content, such as an image, which the store has by its digest.
+    /// Binary content, such as an image, which is stored under its digest.
     StoredBlob {
         /// The media type of the bytes, such as `image/png`.
         media_type: String,
@@ -150,14 +150,14 @@ pub enum ToolRecordPart {
     },
 }
 
-/// A summary: the data of a row of kind `compaction`, whose text is the summary.
+/// Details of a summary: the data of a row of kind `compaction`. The row's text is the summary itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompactionRecord {
     /// The number of the first earlier row that is still sent to the model; `None` if the summary replaces all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep_from: Option<u64>,
-    /// Whether only the user's rows from `keep_from` on are still sent: the current request, whose
-    /// results so far are in the summary.
+    /// Whether only the user's rows from `keep_from` on are still sent. They contain the current request; its results so far are
+    /// in the summary.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub requests_only: bool,
     /// The text of the user's current request, in summaries of earlier builds.

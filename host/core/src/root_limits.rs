@@ -16,12 +16,12 @@ pub struct RootLimits {
     pub tools: Bound,
     /// Bytes of the descriptions and schemas of all tools together.
     pub tool_bytes: Bound,
-    /// Files of all skills together. Ten times as many entries of their folders are read, including files that belong to no skill.
+    /// Files of all skills together. Up to ten times as many folder entries are read, including files that belong to no skill.
     pub files: Bound,
     /// Bytes of all files together, including components. All of them are read and hashed when a root is new.
     pub file_bytes: Bound,
-    /// Time limit in seconds of compiling the root's new components in one start or reload. Compiled components are
-    /// kept, so that `/reload_skills` continues where the last one stopped.
+    /// Time limit in seconds of compiling the root's new components in one start or reload. Compiled components are kept, so
+    /// `/reload_skills` continues with the remaining ones.
     pub compile_s: Bound,
 }
 

@@ -5,29 +5,29 @@ use serde_json::Value;
 
 use crate::text;
 
-/// A task of an agent's list.
+/// A task in an agent's task list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
-    /// What is to be done, in one line.
+    /// The work to be done, in one line.
     pub content: String,
-    /// How far it is.
+    /// Whether the work is pending, in progress or completed.
     pub status: TaskStatus,
 }
 
-/// How far a task is.
+/// The progress of a task, as the model reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskStatus {
-    /// It has not begun.
+    /// Work on the task has not begun.
     Pending,
-    /// It is being worked on.
+    /// The agent is working on the task.
     InProgress,
-    /// It is done.
+    /// The work on the task is done.
     Completed,
 }
 
 impl Task {
-    /// Reads a list of tasks. Anything that is not a task is left out, and texts are cleaned.
+    /// Reads a list of tasks. Anything that is not a task is left out, and the contents are cleaned.
     pub fn list(json: &Value) -> Vec<Self> {
         let tasks = json.as_array().into_iter().flatten().filter_map(|task| Self::deserialize(task).ok());
         tasks.map(|task| Self { content: text::clean_line(&task.content), ..task }).collect()
@@ -38,13 +38,13 @@ impl Task {
         serde_json::to_string(tasks).unwrap_or_default()
     }
 
-    /// Returns whether it is done.
+    /// Returns whether the task is done.
     pub fn is_completed(&self) -> bool {
         self.status == TaskStatus::Completed
     }
 
-    /// Returns the list in a line: `2/5 Write the tests`, with the task that is worked on, or else the next one;
-    /// `None` if nothing is left to do.
+    /// Returns the list's progress in one line, such as `2/5 Write the tests`, with the task in progress or else the next pending
+    /// task; `None` if nothing is left to do.
     pub fn line(tasks: &[Self]) -> Option<String> {
         let with = |status| tasks.iter().find(move |task| task.status == status);
         let current = with(TaskStatus::InProgress).or_else(|| with(TaskStatus::Pending))?;

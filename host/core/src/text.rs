@@ -10,10 +10,10 @@ pub fn clean(text: &str) -> String {
     TextCleaner::default().clean(text)
 }
 
-/// Cleans a text that arrives in pieces. The result does not depend on where the text is cut.
+/// Cleans a text that arrives in pieces. The result does not depend on where the text is split.
 ///
-/// A character stays or goes by the character before it alone. So nothing is withheld until the next piece, and the
-/// beginning of a clean text and two clean texts in a row are clean.
+/// Whether a character is kept depends only on the character before it. Nothing has to be withheld until the next piece arrives,
+/// and every prefix of a clean text is clean, as is the concatenation of two clean texts.
 #[derive(Clone, Debug, Default)]
 pub struct TextCleaner {
     /// The last character that was not removed; NUL at the beginning.
@@ -21,7 +21,7 @@ pub struct TextCleaner {
 }
 
 impl TextCleaner {
-    /// Returns the next piece as [`clean`] returns it within the whole text.
+    /// Returns the next piece, cleaned as a part of the whole text.
     pub fn clean(&mut self, piece: &str) -> String {
         let mut out = String::with_capacity(piece.len());
         out.extend(piece.chars().filter_map(|c| self.next(c)));
@@ -55,9 +55,9 @@ pub fn excerpt(text: &str, max: usize) -> String {
     }
 }
 
-/// Returns whether a character is visible: not white space, a control character or a blank, and assigned in the Unicode version of
-/// this build. Joiners and combining marks count, because they change how the
-/// character before them looks; [`clean`] removes joiners anywhere else.
+/// Returns whether a character is visible: not white space, a control character or a blank, and assigned in the Unicode version
+/// of this build. Joiners and combining marks count, because they change how the character before them looks; [`clean`] removes
+/// joiners anywhere else.
 pub fn is_visible(c: char) -> bool {
     if c.is_ascii() {
         return c.is_ascii_graphic();
@@ -65,8 +65,8 @@ pub fn is_visible(c: char) -> bool {
     matches!(c, '\u{200C}' | '\u{200D}') || is_printable(c) && !is_blank(c)
 }
 
-/// Returns `text` with `␣` in place of each invisible character that has a width; otherwise a
-/// row could be filled with them.
+/// Returns `text` with `␣` in place of each invisible character that has a width, because such characters could fill a row
+/// unnoticed.
 pub fn with_visible_blanks(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_blank) {
         return text.into();
@@ -85,18 +85,18 @@ fn is_blank(c: char) -> bool {
     )
 }
 
-/// Whether the standard library prints a character that is not ASCII in its debug format: not if it is unassigned, for private
-/// use, a separator, a control or a format character.
+/// Whether the standard library's debug format prints a non-ASCII character unescaped. It escapes unassigned and private-use
+/// characters, separators, controls and format characters.
 fn is_printable(c: char) -> bool {
-    // Combining marks are escaped at the beginning only.
+    // Combining marks are escaped only at the beginning of a string.
     let mut bytes = [b'a', 0, 0, 0, 0];
     let length = 1 + c.encode_utf8(&mut bytes[1..]).len();
     str::from_utf8(&bytes[..length]).is_ok_and(|text| text.escape_debug().nth(1) == Some(c))
 }
 
-/// Whether a character is invisible but has an effect: C0 and C1 controls, soft hyphen, bidi controls (UAX 9),
-/// zero-width characters and all others that Unicode calls default-ignorable, even unassigned ones, which includes all
-/// variation selectors and the tag block; line and paragraph separators, and the marks of interlinear annotations.
+/// Whether a character is invisible but has an effect: C0 and C1 controls, soft hyphen, bidi controls (UAX 9), zero-width
+/// characters and all others that Unicode calls default-ignorable (even unassigned ones, and therefore all variation selectors
+/// and the tag block), line and paragraph separators, and the marks of interlinear annotations.
 fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -106,10 +106,10 @@ fn is_hidden(c: char) -> bool {
             | '\u{1BCA0}'..='\u{1BCA3}' | '\u{1D173}'..='\u{1D17A}' | '\u{E0000}'..='\u{E0FFF}')
 }
 
-/// Whether a hidden character is needed to write, because it changes how the character directly before it looks: the
-/// joiners in scripts that use them (RFC 5892, appendices A.1 and A.2, by script instead of by letter, because people
-/// also type joiners without effect), the joiner of emoji, and the selectors 15 and 16 of text and emoji (UTS 51). None
-/// of them may follow itself, because a run of them could encode a hidden text.
+/// Whether a hidden character is needed to write, because it changes how the character directly before it looks. These are the
+/// joiners in scripts that use them (RFC 5892, appendices A.1 and A.2), the joiner of emoji, and the variation selectors 15 and
+/// 16 for text and emoji style (UTS 51). Joiners are checked by script instead of by letter, because people also type joiners
+/// without effect. None of these characters may follow itself, because a run of them could encode a hidden text.
 fn is_needed(c: char, before: char) -> bool {
     match c {
         '\u{200C}' => uses_joiners(before),
@@ -127,8 +127,8 @@ fn uses_joiners(c: char) -> bool {
         | '\u{FB50}'..='\u{FDFF}' | '\u{FE70}'..='\u{FEFC}' | '\u{1E900}'..='\u{1E95F}')
 }
 
-/// Whether a character is an emoji, or a symbol beside them. The ranges contain all assigned characters that
-/// `emoji-data.txt` of Unicode 17 names `Extended_Pictographic`, and the skin tones.
+/// Whether a character is an emoji, or a symbol in the same ranges. The ranges contain all assigned characters that
+/// `emoji-data.txt` of Unicode 17 lists as `Extended_Pictographic`, and the skin tones.
 fn is_emoji(c: char) -> bool {
     matches!(c,
         '\u{00A9}' | '\u{00AE}' | '\u{203C}' | '\u{2049}' | '\u{2122}' | '\u{2139}' | '\u{2190}'..='\u{21FF}'
@@ -149,7 +149,7 @@ pub fn with_commas(number: u64) -> String {
     text
 }
 
-/// Returns a size in bytes for people: `345 bytes`, `120 KB`, `2.4 MB`. A KB is 1,000 bytes.
+/// Formats a size in bytes for the user: `345 bytes`, `120 KB`, `2.4 MB`. A KB is 1,000 bytes.
 pub fn size(bytes: u64) -> String {
     match bytes {
         1 => "1 byte".to_owned(),
@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(clean("\u{fe0f}☕\u{fe0f}\u{fe0e}\u{fe0f}\u{fe01}"), "☕\u{fe0f}");
         assert_eq!(clean("ی\u{200c}\u{200d}\u{200c}\u{200b}\u{200c}خ"), "ی\u{200c}خ");
         assert_eq!(clean("👩\u{200d}\u{200d}\u{200c}\u{200d}x"), "👩\u{200d}x");
-        // The flag of Scotland loses its tags, which are also letters for a model.
+        // The flag loses its tags, because a model could read them as letters.
         assert_eq!(clean("🏴\u{e0067}\u{e0062}\u{e0073}\u{e007f}"), "🏴");
     }
 

@@ -34,7 +34,8 @@ impl ToolSpec {
         self.flag("read-only") == Some(true)
     }
 
-    /// Returns whether models are not sent the tool's declaration. They find it with `find_tools`; a call by its name still works.
+    /// Returns whether the tool's declaration is not sent to models. They find the tool with `find_tools`; a call by its name
+    /// still works.
     pub fn is_deferred(&self) -> bool {
         self.flag("deferred") == Some(true)
     }

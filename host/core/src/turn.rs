@@ -24,7 +24,7 @@ pub enum TurnState {
     Waiting,
     /// The turn is running at the moment.
     Running,
-    /// It ended by itself, by an error, or because it was stopped.
+    /// It ended by itself, with an error, or because it was stopped.
     Done,
     /// Its process ended or its agent was killed before the turn ended.
     Interrupted,
@@ -36,7 +36,7 @@ impl TurnCause {
         self.into()
     }
 
-    /// Parses a word as the store has it; `None` if it is unknown.
+    /// Parses the store's word; `None` if it is unknown.
     pub fn from_word(word: &str) -> Option<Self> {
         [Self::Person, Self::Fork, Self::Mail].into_iter().find(|cause| cause.as_str() == word)
     }
@@ -48,7 +48,7 @@ impl TurnState {
         self.into()
     }
 
-    /// Parses a word as the store has it; `None` if it is unknown.
+    /// Parses the store's word; `None` if it is unknown.
     pub fn from_word(word: &str) -> Option<Self> {
         [Self::Waiting, Self::Running, Self::Done, Self::Interrupted].into_iter().find(|state| state.as_str() == word)
     }

@@ -1,5 +1,4 @@
-//! Counts what runs in a session: lines, turns, and checks for mail after turns. `exec` waits until the session is
-//! idle.
+//! Counts the work that runs in a session: lines, turns, and checks for mail after turns. `exec` waits until the session is idle.
 
 use std::sync::Arc;
 

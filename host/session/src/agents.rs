@@ -1,5 +1,5 @@
-//! The agents of a session: the tree of the living ones, and the agent in view. A line belongs to the agent in view when it is
-//! submitted.
+//! The agents of a session: the tree of living agents, and the agent in view. A submitted line belongs to the agent that is in
+//! view at that moment.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -64,7 +64,7 @@ impl Agents {
         self.order.iter().map(|id| self.living.get(id).unwrap_or(&self.view))
     }
 
-    /// Returns `id` and its living descendants: itself first, then the others in the order of their creation.
+    /// Returns the agent `id` and its living descendants: the agent first, then the others in the order of their creation.
     pub(crate) fn with_descendants(&self, id: AgentId) -> Vec<Arc<Agent>> {
         let below = self.living().filter(|agent| agent.ancestors().contains(&id));
         self.living.get(&id).into_iter().chain(below).cloned().collect()
@@ -85,12 +85,12 @@ pub(crate) struct AgentFactory {
     pub(crate) settings: AgentSettings,
 }
 
-/// The parts of an agent other than its session.
+/// The properties of one agent, as opposed to its session.
 pub(crate) struct AgentParts {
     pub(crate) id: AgentId,
-    /// Its parent, the parent of that one, and so on up to the root.
+    /// The agent's parent, grandparent, and so on up to the root.
     pub(crate) ancestors: Vec<AgentId>,
-    /// How far it is below the root, as limits count it.
+    /// The agent's depth below the root, as limits count it.
     pub(crate) depth: u64,
     pub(crate) is_rewound: bool,
     pub(crate) foreground: bool,
@@ -100,7 +100,7 @@ pub(crate) struct AgentParts {
 }
 
 impl AgentParts {
-    /// Returns the parts of a stored agent.
+    /// Returns the properties of a stored agent.
     pub(crate) fn of(row: &AgentRow, ancestors: Vec<AgentId>) -> Self {
         let AgentRow { id, depth, foreground, tokens, .. } = *row;
         let (is_rewound, chosen) = (row.rewound.is_some(), Chosen::from_row(&row.model));

@@ -23,8 +23,9 @@ use crate::{
 const OWN: &str = ".patchbay";
 
 impl Session {
-    /// Checks the files of a message before it is submitted, for fronts that keep the text of a refused message. If a command
-    /// that may choose another model still runs, whether the model reads the files is checked when the turn begins.
+    /// Checks the files of a message before it is submitted, for fronts that keep the text of a refused message. While a command
+    /// that may choose another model is running, this does not check whether the model can read the files; the turn checks it
+    /// when it begins.
     ///
     /// # Errors
     /// [`Code::AttachmentRefused`] and [`Code::AttachmentUnreadable`].
@@ -37,8 +38,8 @@ impl Session {
         self.check_readable(&self.agent_in_view(), files).await
     }
 
-    /// Checks that the model of `agent` reads `files`, each a name and a media type. If no model
-    /// can be used, the turn reports it.
+    /// Checks that the model of `agent` can read `files`, each a name and a media type. If no model can be used, the check
+    /// passes, and the turn reports the problem.
     pub(crate) async fn check_readable(&self, agent: &Agent, mut files: Vec<(&str, &str)>) -> Result<(), Outcome> {
         files.retain(|(_, media_type)| *media_type != TEXT_MEDIA);
         if files.is_empty() {
@@ -122,7 +123,7 @@ impl Session {
     }
 
     /// Reads a file of the workspace that an editor names, by the rules of [`Session::attach_path`]. The caller attaches the
-    /// content by [`NewAttachment`].
+    /// content with [`NewAttachment`].
     ///
     /// # Errors
     /// [`Code::AttachmentRefused`]: the file may not be attached in this way.
@@ -169,7 +170,7 @@ fn read(name: &str, file: &File) -> Result<Vec<u8>, Outcome> {
         return Err(too_large(name, before.0));
     }
     let mut content = Vec::with_capacity(usize::try_from(before.0).unwrap_or_default());
-    // One byte more, to notice a file that grows.
+    // Reads one byte more than the limit, to notice a file that grows.
     file.take(FILE_BYTES + 1).read_to_end(&mut content).map_err(unreadable)?;
     let after = state().map_err(unreadable)?;
     if before != after || content.len() as u64 != after.0 {
@@ -196,7 +197,7 @@ mod tests {
         std::fs::write(&path, "before").unwrap();
         let file = File::open(&path).unwrap();
         assert_eq!(read("a.txt", &file).unwrap(), b"before");
-        // The position is at the end: fewer bytes come than the file has.
+        // The file's position is now at its end, so fewer bytes are read than the file contains.
         let refused = read("a.txt", &file).unwrap_err();
         assert_eq!(refused.message, "'a.txt' changed while it was read; try again.");
         let file = File::options().write(true).open(&path).unwrap();

@@ -28,7 +28,7 @@ use crate::{
     workspace_path::workspace_path,
 };
 
-/// A new snapshot that is not stored yet. Its components are stored.
+/// A new snapshot that is not stored yet. Its components are already stored.
 pub(crate) struct Built {
     pub(crate) snapshot: Snapshot,
     components: RetainedComponents,
@@ -92,7 +92,7 @@ impl Host {
                 let stores_files = |root: Root| trusted || uses_skills || !root.is_workspace();
                 match self.retain(&snapshot, &scan.found, stores_files).await? {
                     Retained::All(components) => {
-                        // Another process may have collected a text since its file was last read.
+                        // Another process may have garbage-collected a text since its file was last read.
                         let has_texts = self.has_texts(&snapshot).await?;
                         if !has_texts && again > 0 {
                             (mode, again) = (CacheMode::Bypass, again - 1);
@@ -138,8 +138,8 @@ impl Host {
         Ok(self.build_snapshot(unsaved, workspace, 1, false).await?.snapshot)
     }
 
-    /// Returns whether a reload would change those skills of the snapshot `of` that come from files. Runs no
-    /// component; one with unknown tools counts as new.
+    /// Returns whether a reload would change those skills of the snapshot `of` that come from files. Runs no component; a
+    /// component whose tools are unknown counts as a change.
     pub(crate) async fn differs(self: &Arc<Self>, of: &Snapshot, workspace: &str) -> Result<bool, SessionError> {
         let trusted = self.store.is_trusted(workspace).await?;
         let scan = self.scan(workspace, trusted, CacheMode::Use).await?;
@@ -199,7 +199,7 @@ impl Host {
         Ok(self.store.missing_texts(needed).await?.is_empty())
     }
 
-    /// Stores the components that `snapshot` needs, and the files of skills of the roots for which `stores_files` returns true.
+    /// Stores the components that `snapshot` needs, and the files of the skills in roots for which `stores_files` returns true.
     async fn retain(
         self: &Arc<Self>,
         snapshot: &Snapshot,
@@ -211,7 +211,7 @@ impl Host {
             .filter_map(|found| found.candidate.as_ref().ok().map(|candidate| (found.root, candidate)))
             .map(|(root, candidate)| ((root, &candidate.name, candidate.digest()), candidate))
             .collect();
-        // By digest: several files can have one component, and any of them provides its bytes.
+        // By digest: several files can contain the same component, and any of them provides its bytes.
         let components: BTreeMap<Digest, &Component> = found
             .iter()
             .filter_map(|found| found.candidate.as_ref().ok()?.component.as_ref())
@@ -239,7 +239,8 @@ struct NeededSkill {
 /// The result of storing the components and skills that a snapshot needs.
 enum Retained {
     All(RetainedComponents),
-    /// Files of these skills have changed since the scan: the candidate of the scan, and the one that was read and stored.
+    /// Files of these skills have changed since the scan. Each entry has the scanned candidate, and the candidate that was read
+    /// and stored instead.
     Read(Vec<(Root, Candidate, Candidate)>),
     /// These components and skills are no longer available.
     Lost {
@@ -258,7 +259,7 @@ fn replace(found: &mut [FoundSkill], root: Root, old: &Candidate, by: &Result<Ca
     }
 }
 
-/// Groups the components by the trust of their roots, in the order of names. Components of an untrusted workspace come last
+/// Groups the components by the trust in their roots, in the order of the scan. Components of an untrusted workspace come last
 /// and are compiled one at a time.
 fn groups<'f>(found: &'f [FoundSkill], trusted: bool, limits: &RootLimits) -> [Group<'f>; 2] {
     let group = |root: Root, is_own: bool| {
@@ -319,7 +320,7 @@ fn retain(store: &Store, needed: Vec<NeededSkill>) -> Result<Retained, StoreErro
         match candidate.read_files() {
             Ok(ReadFiles { files, candidate: now }) => {
                 match now.digest() == candidate.digest() {
-                    // Its lock names the other digest. A new scan finds out, and leaves the package out.
+                    // `packages.lock` still names the scanned digest. A new scan notices this and leaves the package out.
                     false if root == Root::Package => skills.push((root, candidate)),
                     same => {
                         held.add_skill_files(&now.digest(), &files.to_pack())?;
@@ -346,7 +347,7 @@ pub(crate) async fn off_thread<T: Send + 'static>(
     done.map_err(|error| SessionError::Folder { what: "the skills".to_owned(), source: error.into() })
 }
 
-/// Reports progress to an observer, and the end when it is dropped.
+/// Reports the progress of compilation to an observer, and its end when dropped.
 struct CompileProgress<'a> {
     observer: &'a dyn Observer,
     session: SessionId,

@@ -1,7 +1,8 @@
 //! Groups file changes, and plans how to undo them. Pure functions; `/undo`, `/diff` and `/rewind` use them.
 //!
-//! A group is a turn or a command of one agent, with the change sets of the agents that its model forked in that turn, and of their
-//! descendants. Users see the number of its first set. For `/rewind`, a group has all sets since a message.
+//! A change set contains the file changes of one turn or command of an agent. A group contains the set of one turn or command,
+//! and the sets of the agents that the model forked in that turn and of their descendants. Users see the number of the group's
+//! first set. For `/rewind`, a group contains all sets since a message.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,9 +10,9 @@ use patchbay_core::{AgentId, Digest, text};
 use patchbay_store::{AgentRow, ChangeSet, FileChangeRow, Lineage, Undone};
 use serde_json::Value;
 
-/// Most files that are named to the model.
+/// Maximum number of files that are named to the model.
 const TOLD_FILES: usize = 10;
-/// Length limit of such a name in characters.
+/// Length limit of a file name in that notice, in characters.
 const TOLD_NAME: usize = 200;
 
 /// The sets of one turn or command, or all since a message.
@@ -19,9 +20,9 @@ const TOLD_NAME: usize = 200;
 pub(crate) struct ChangeGroup {
     /// The sets' numbers, ascending. Never empty.
     pub(crate) numbers: Vec<u64>,
-    /// The agents whose changes these are.
+    /// The agents that made the changes.
     pub(crate) agents: Vec<AgentId>,
-    /// Whether these are all sets since a message, including those that are undone and those that undid them.
+    /// Whether the group has all sets since a message, including undone sets and the sets that undid them.
     pub(crate) is_since: bool,
 }
 
@@ -45,17 +46,18 @@ impl ChangeGroup {
         }
     }
 
-    /// Leaves undone changes out of `rows`, which are all changes of one file.
+    /// Removes undone changes from `rows`, which contains all changes to one file.
     fn leave_out_undone(&self, rows: &mut Vec<FileChangeRow>) {
         let is_own = |row: &FileChangeRow| self.numbers.contains(&row.number);
         let is_in_force = rows.iter().any(|row| is_own(row) && !row.is_undone);
-        // What a set of the group has undone is part of the way back.
+        // In a group since a message, an undone change and its undo are both steps on the way back.
         if !(self.is_since && is_in_force) {
             rows.retain(|row| !(is_own(row) && row.is_undone));
         }
     }
 
-    /// Returns the changes of each file that has changes of the group in force. `rows` are all changes of the group's files.
+    /// Returns the changes to each file for which a change of the group is still in force. `rows` contains all changes to the
+    /// group's files.
     pub(crate) fn by_file(&self, rows: Vec<FileChangeRow>) -> ChangesByFile {
         let mut files = ChangesByFile::new();
         for row in rows {
@@ -70,7 +72,7 @@ impl ChangeGroup {
 /// The changes of a group, by file.
 pub(crate) type ChangesByFile = BTreeMap<String, Vec<FileChangeRow>>;
 
-/// A turn by its first row, or a command by the number of its set.
+/// A turn, identified by its first row, or a command, identified by the number of its set.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Began {
     Turn(u64),
@@ -110,8 +112,8 @@ pub(crate) fn find_group(
     }
 }
 
-/// Returns all sets that belong to the conversation with the agents `lineage` from the row `first` on: of its turns, of its commands, and
-/// of the agents that its turns forked.
+/// Returns the sets of all turns and commands from the row `first` on in the conversation with the agents `lineage`, including
+/// the sets of agents that the model forked in these turns.
 pub(crate) fn group_since(sets: &[ChangeSet], agents: &[AgentRow], lineage: &[Lineage], first: u64) -> ChangeGroup {
     let agents: HashMap<AgentId, &AgentRow> = agents.iter().map(|agent| (agent.id, agent)).collect();
     let mut group = ChangeGroup { is_since: true, ..ChangeGroup::default() };
@@ -150,20 +152,20 @@ pub(crate) enum FileUndo {
     To(Option<(Digest, Option<u32>)>),
     /// Nothing to do: the file already has its earlier state.
     Done,
-    /// It was changed since, by the set with this number, or outside of the session.
+    /// The file was changed since, by the set with this number; `None` means outside of the session.
     ChangedSince(Option<u64>),
     /// The earlier contents were too large to be kept.
     NotKept,
 }
 
-/// Plans how to undo the changes of one file by the sets `numbers`. `rows` are all changes of the file, in the order in which they
-/// began; `now` is the digest of its present contents.
+/// Plans how to undo the changes of one file by the sets `numbers`. `rows` contains all changes to the file, in the order in
+/// which they began; `now` is the digest of its present contents.
 pub(crate) fn plan(rows: &[FileChangeRow], numbers: &[u64], now: Option<Digest>) -> FileUndo {
     let of_sets: Vec<&FileChangeRow> = rows.iter().filter(|row| numbers.contains(&row.number)).collect();
     let Some(first) = of_sets.first() else { return FileUndo::Done };
-    // Undo from the last change to the first: each change must have left the contents that the next one found. The
-    // order matters because an outside edit can bring back earlier contents. A change whose process ended before it was
-    // made has left the file as it was.
+    // Undo from the last change to the first: each change must have left the contents that the next one found. The order matters
+    // because an outside edit can bring back earlier contents. If the process ended before it made a change, the file is still as
+    // it was.
     let mut state = now;
     let is_chain = of_sets.iter().rev().all(|row| match state == row.after {
         true => {
@@ -185,7 +187,7 @@ fn changed_by(rows: &[FileChangeRow], numbers: &[u64], now: Option<Digest>) -> O
     rows.iter().rev().find(|row| row.after == now && !numbers.contains(&row.number)).map(|row| row.number)
 }
 
-/// Returns the line that tells the model of an undo, of whose outcome `undone` is the data; `None` if it changed no file.
+/// Returns the line that tells the model about an undo; `None` if the undo changed no file. `undone` is the data of its outcome.
 pub(crate) fn undo_notice(undone: &Value) -> Option<String> {
     let restored: Vec<&str> = undone["restored"].as_array()?.iter().filter_map(Value::as_str).collect();
     let s = match restored.len() {
@@ -193,7 +195,7 @@ pub(crate) fn undo_notice(undone: &Value) -> Option<String> {
         1 => "",
         _ => "s",
     };
-    // A name must not end the notice.
+    // A file name must not be able to end the notice.
     let quoted = |path: &&str| format!("'{}'", text::excerpt(path, TOLD_NAME).replace(['[', ']', '\''], "_"));
     let mut names: Vec<String> = restored.iter().take(TOLD_FILES).map(quoted).collect();
     if restored.len() > TOLD_FILES {
@@ -257,7 +259,7 @@ mod tests {
         group.map(|group| group.numbers).unwrap_or_default()
     }
 
-    /// 1 is the root. Its turn that began with row 10 forked 2, whose turn forked 3. A person made 4 from the root.
+    /// 1 is the root. Its turn that began with row 10 forked 2, whose turn forked 3. The user forked 4 from the root.
     fn tree() -> Vec<AgentRow> {
         vec![row(1, None, 0, true), row(2, Some(1), 9, false), row(3, Some(2), 14, false), row(4, Some(1), 9, true)]
     }
@@ -294,7 +296,7 @@ mod tests {
         // An undo can be undone by its number.
         assert_eq!(numbers(find_group(&sets, &tree(), agent(1), Some(3), false)), [3]);
         assert_eq!(find_group(&sets, &tree(), agent(1), Some(2), false), None);
-        // One whose files could not all be undone is undone further by its number.
+        // A set that was only partly undone can be undone further by its number.
         sets[0].undone = Undone::Part;
         assert_eq!(find_group(&sets, &tree(), agent(1), None, false), None);
         assert_eq!(numbers(find_group(&sets, &tree(), agent(1), Some(1), false)), [1]);
@@ -317,7 +319,7 @@ mod tests {
         let root = [part(1, u64::MAX)];
         assert_eq!(since(&root, 5), [1, 2, 3, 4, 6]);
         assert_eq!((since(&root, 10), since(&root, 9), since(&root, 25)), (vec![3, 4, 6], vec![3, 4, 6], vec![]));
-        // The user's fork, after row 9 of its parent: also from a message that it inherited.
+        // The user's fork after row 9 of its parent, since its own message and since inherited messages.
         let child = [part(4, u64::MAX), part(1, 9)];
         assert_eq!(
             (since(&child, 20), since(&child, 5), since(&child, 8)),
@@ -359,7 +361,7 @@ mod tests {
         assert_eq!(planned(&[1], false, rows.clone()), [to_a("b")]);
         assert_eq!(planned(&[1, 3], false, rows.clone()), [to_a("a"), to_a("b")]);
         assert_eq!(planned(&[1, 2, 3], true, rows), [to_a("a"), to_a("b")]);
-        // Undone by a set that is not among them.
+        // Undone by a set that is not in the group.
         assert_eq!(planned(&[1], true, vec![undone(1, "a", "b"), change(2, "b", "a"), change(3, "a", "c")]), []);
     }
 
@@ -374,22 +376,22 @@ mod tests {
             (&[1, 2], "d", to("a")),
             (&[1, 2], "a", FileUndo::Done),
             (&[1, 2], "y", FileUndo::ChangedSince(Some(3))),
-            // Another set changed the file between its changes.
+            // Another set changed the file between the changes of this set.
             (&[1], "d", FileUndo::ChangedSince(Some(1))),
             (&[2], "c", to("b")),
             (&[2], "d", FileUndo::ChangedSince(Some(1))),
         ] {
             let found = plan(&rows, numbers, digest(now));
             match (&found, &expected) {
-                // Who changed it does not matter here.
+                // The number of the set does not matter here.
                 (FileUndo::ChangedSince(_), FileUndo::ChangedSince(_)) => {}
                 _ => assert_eq!(found, expected, "{numbers:?} {now}"),
             }
         }
         assert_eq!(plan(&[change(1, "", "a")], &[1], digest("a")), FileUndo::To(None));
-        // The last change was announced and not made.
+        // The last change was announced, but never made.
         assert_eq!(plan(&[change(1, "a", "b"), change(2, "b", "a")], &[1, 2], digest("b")), to("a"));
-        // The contents that its first change left came back from outside.
+        // An outside edit brought back the contents from the set's first change.
         let back = [change(1, "c", "a"), change(1, "", "c")];
         assert_eq!(plan(&back, &[1], digest("a")), FileUndo::ChangedSince(None));
         assert_eq!(plan(&[change(1, "a", "")], &[1], None), to("a"));
@@ -399,7 +401,7 @@ mod tests {
 
     proptest! {
         /// Changes one file by several sets and from outside. An undo restores the state before the group's first change or is
-        /// refused, and it changes the file only if the group left its contents.
+        /// refused, and it changes the file only if the present contents come from the group.
         #[test]
         fn taking_back_ends_at_the_first_state(
             steps in prop::collection::vec((0_u64..4, 0_usize..4), 1..12),

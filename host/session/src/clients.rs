@@ -1,7 +1,7 @@
-//! Sessions that outlive their clients, and several clients on one session. `serve` keeps them here; `acp` joins them.
+//! Sessions that can outlive their clients and have several at a time. `serve` and `acp` keep their sessions here.
 //!
-//! - [`SharedSessions`]: the sessions that the process keeps open, until they are idle for long.
-//! - [`SharedSession`]: one of them; its clients, and its questions, which all of them are asked.
+//! - [`SharedSessions`]: the sessions that the process keeps open until they have been idle for long enough.
+//! - [`SharedSession`]: one such session, with its clients and the open questions, which all clients are asked.
 //! - [`Seat`]: one client of one session.
 
 mod questions;
@@ -21,15 +21,15 @@ pub use questions::OpenQuestion;
 pub use sent_once::{OnceLine, SentOnce};
 pub use shared::{Seat, SeatEvent, SharedSession};
 
-/// How often to look for sessions that nothing needs any more.
+/// How often to look for unused sessions.
 const SWEEP: Duration = Duration::from_secs(1);
 
 /// How long sessions and questions are kept.
 #[derive(Clone, Copy, Debug)]
 pub struct KeepSettings {
-    /// How long a session stays open that has no client and in which nothing runs.
+    /// How long a session stays open without a client and while nothing runs in it.
     pub idle: Duration,
-    /// How long a question waits for its answer. Then the answer is no.
+    /// How long a question waits for its answer. After that, the answer is no.
     pub question: Duration,
 }
 
@@ -41,7 +41,7 @@ pub struct SharedSessions {
 }
 
 impl SharedSessions {
-    /// Returns a registry without sessions. [`SharedSessions::sweep`] closes those that nothing needs any more.
+    /// Returns a registry without sessions. [`SharedSessions::sweep`] closes unused ones.
     pub fn new(host: Arc<Host>, keep: KeepSettings) -> Arc<Self> {
         Arc::new(Self { host, keep, open: Mutex::default() })
     }
@@ -66,7 +66,7 @@ impl SharedSessions {
     pub async fn open(&self, id: SessionId, client: Option<ClientIdentity>) -> Result<Seat, SessionError> {
         loop {
             let seat = self.share(self.host.resume(id).await?, client.clone());
-            // It may have been idle for long, and begun to close meanwhile.
+            // The session may have been idle, and begun to close meanwhile.
             if !seat.shared().session().is_closing() {
                 return Ok(seat);
             }
@@ -83,7 +83,7 @@ impl SharedSessions {
         self.open.lock().get(&id).cloned()
     }
 
-    /// Closes a session, also for its clients. Its turns are stopped.
+    /// Closes a session for all its clients, and stops its turns.
     pub async fn close(&self, id: SessionId) {
         let shared = self.open.lock().remove(&id);
         if let Some(shared) = shared {
@@ -97,8 +97,8 @@ impl SharedSessions {
         self.open.lock().retain(|_, shared| !shared.session().is_closing());
     }
 
-    /// Ends the turns that an earlier process left running, in all stored sessions. Nothing is run: lines that wait stay held. A
-    /// session that another process has is left alone.
+    /// Ends the turns that an earlier process left running, in all stored sessions. Runs nothing: waiting lines stay held. A
+    /// session that another process has open is left alone.
     ///
     /// # Errors
     /// The stored sessions could not be read.
@@ -111,7 +111,7 @@ impl SharedSessions {
                 Ok(seat) => {
                     let shared = Arc::clone(seat.shared());
                     drop(seat);
-                    // As if it had been idle for long, unless a client came meanwhile.
+                    // Closed as if it had been idle for long enough, unless a client has joined meanwhile.
                     if self.remove_unused(&shared, Instant::now() + self.keep.idle + SWEEP) {
                         shared.session().close().await;
                     }
@@ -122,7 +122,7 @@ impl SharedSessions {
         Ok(())
     }
 
-    /// Returns whether something runs in a session.
+    /// Returns whether something runs in any session.
     pub fn is_any_busy(&self) -> bool {
         self.open.lock().values().any(|shared| !shared.session().is_idle())
     }
@@ -152,7 +152,8 @@ impl SharedSessions {
         }
     }
 
-    /// Joins under the lock: a sweep finds the session either with the client or before it was asked for.
+    /// Adds the client to the shared session. This happens under the lock, because a sweep must not remove the session in
+    /// between.
     fn share(&self, session: Arc<Session>, client: Option<ClientIdentity>) -> Seat {
         let mut open = self.open.lock();
         let shared = match open.get(&session.id()) {
@@ -167,7 +168,7 @@ impl SharedSessions {
         shared.join(client)
     }
 
-    /// Removes a session that was closed, or that nothing needs. Returns whether it did.
+    /// Removes a session that was closed or is unused. Returns whether it was removed.
     fn remove_unused(&self, shared: &Arc<SharedSession>, now: Instant) -> bool {
         let mut open = self.open.lock();
         let id = shared.session().id();

@@ -1,4 +1,4 @@
-//! The commands that are available with a snapshot. Fronts list them, `/commands` and completion use them.
+//! The commands that are available with a snapshot, for fronts, `/commands` and completion.
 
 use patchbay_command::Aliases as _;
 use patchbay_core::Name;
@@ -18,7 +18,7 @@ pub struct CommandInfo {
 }
 
 impl CommandInfo {
-    /// Returns the usage, such as `/skill NAME [INPUT]`. A hint in prose, which some skills have, is put in `<…>`.
+    /// Returns the usage, such as `/skill NAME [INPUT]`. A hint in prose, which some skills have, is enclosed in `<…>`.
     pub fn usage(&self) -> String {
         match &self.hint {
             Some(hint) if is_prose(hint) => format!("/{} <{hint}>", self.name),
@@ -45,7 +45,7 @@ pub(crate) fn commands(snapshot: &Snapshot) -> Vec<CommandInfo> {
     let alias = snapshot.aliases().filter_map(|(alias, skills)| {
         let [skill] = skills else { return None };
         let manifest = &snapshot.skill(skill.as_str())?.manifest;
-        // A skill that is called by an alias of its own as well is listed once.
+        // A skill that also has a working alias of its own is listed only under that alias.
         if alias == skill && manifest.command.as_ref().is_some_and(|own| own != alias && works(snapshot, own, skill)) {
             return None;
         }

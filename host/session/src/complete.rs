@@ -24,7 +24,7 @@ pub struct Suggestion {
     pub takes_argument: bool,
     /// Heading of the suggestion's group, such as a model's provider. `None` if the suggestions are not grouped.
     pub group: Option<String>,
-    /// Whether it cannot be used yet. The group's heading names the missing setup, such as a key.
+    /// Whether the suggestion cannot be used yet. The group's heading names the missing setup, such as a key.
     pub is_unready: bool,
 }
 
@@ -109,7 +109,7 @@ impl Session {
         suggestions
     }
 
-    /// Returns the tools of the snapshot's skills, then the tools outside of the sandbox, but starts no MCP server to list them.
+    /// Returns the tools of the snapshot's skills, then the tools outside of the sandbox. Starts no MCP server to list them.
     async fn suggested_tools(&self) -> Vec<Suggestion> {
         let (snapshot, outside) = (self.snapshot(), self.outside_now(&self.front()).await);
         let skills = snapshot.skills().filter(|skill| skill.manifest.audience.menus);
@@ -143,7 +143,7 @@ impl Session {
         words.chain(agents).collect()
     }
 
-    /// Returns the numbers of the messages to the agent in view, the newest first.
+    /// Returns the numbers of the messages to the agent in view, newest first.
     async fn suggested_messages(&self) -> Vec<Suggestion> {
         let messages = self.log().store().messages_to(self.view()).await.unwrap_or_else(|error| {
             tracing::warn!("cannot complete messages: {error}");

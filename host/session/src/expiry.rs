@@ -4,7 +4,7 @@ use patchbay_store::StoreError;
 
 use crate::{Host, SessionError, lock::SessionLock};
 
-/// Sessions per read of the store.
+/// Number of sessions per read of the store.
 const PAGE: u32 = 100;
 
 /// The sessions that [`Host::remove_unused_sessions`] found.
@@ -22,7 +22,7 @@ impl Host {
     /// other processes never wait for more than one.
     ///
     /// # Errors
-    /// [`SessionError`] if the store or a lock file fails. Sessions that were removed before stay removed.
+    /// [`SessionError`] if the store or a lock file fails. Sessions removed before the error stay removed.
     pub async fn remove_unused_sessions(&self, before: i64) -> Result<ExpiredSessions, SessionError> {
         let mut found = ExpiredSessions::default();
         let mut after = None;
@@ -44,7 +44,7 @@ impl Host {
                     }
                     Err(error) => return Err(error),
                 };
-                // It may have been used or removed since it was read.
+                // The session may have been used or removed since the page was read.
                 match self.store.remove_unused_session(session.id, before).await {
                     Ok(false) | Err(StoreError::SessionNotFound(_)) => continue,
                     Ok(true) => {}

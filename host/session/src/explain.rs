@@ -1,6 +1,6 @@
-//! Explains what would decide about a call, without running it, for `patchbay policy`. The same rules apply as to a
-//! real call: block list, manifest, grants, trust, mode. If the tool declares its kind and the input names a file or an
-//! address, those are taken into account, too.
+//! Explains how a call would be decided, without running it, for `patchbay policy explain`. The same rules apply as to a real
+//! call: block list, manifest, grants, trust, mode. If the tool declares its kind and the input names a file or an address, those
+//! are taken into account, too.
 
 use std::{path::Path, sync::Arc};
 
@@ -20,18 +20,18 @@ use crate::{Host, builtin, workspace_path};
 pub struct Explanation {
     /// The called tool, as a sentence.
     pub subject: String,
-    /// One for each capability that the skill asks for; empty if nothing is decided.
+    /// One verdict for each capability that the skill requests; empty if nothing is decided.
     pub verdicts: Vec<Verdict>,
 }
 
 /// The outcome of using one capability.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Verdict {
-    /// The capability, as the manifest asks for it.
+    /// The capability, as the manifest requests it.
     pub capability: String,
     /// The fate of an effect that needs the capability.
     pub fate: Fate,
-    /// The reason for that, as sentences.
+    /// The reason for the fate, as sentences.
     pub why: String,
 }
 
@@ -49,15 +49,15 @@ pub enum Fate {
 }
 
 impl Fate {
-    /// Returns the word for people and for files.
+    /// Returns the word for the fate in output and in files.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 }
 
 impl Host {
-    /// Explains the decision about `what` in `workspace` at this moment: a tool by its full name, with or without its
-    /// input, or a line that begins with `/`. Nothing of it runs; new components are asked for their tools.
+    /// Explains how `what` would be decided in `workspace` now. `what` is a tool's full name, with or without an input, or a line
+    /// that begins with `/`. It is not run; only new components are run to list their tools.
     ///
     /// # Errors
     /// The outcome that the call would have: no such tool or command, or an error of the store.
@@ -99,7 +99,8 @@ impl Host {
         Ok(Explanation { subject, verdicts: verdicts.collect() })
     }
 
-    /// Explains a call of a tool of an MCP server by its table, which a server of a package does not have. The server is not started, so its own marks are not known.
+    /// Explains a call to an MCP server's tool from the server's table in `config.toml`. Servers of packages have no table, and
+    /// the defaults apply. The server is not started, so its own annotations of the tool are not known.
     async fn explain_outside(&self, workspace: &str, name: &str, mode: Mode) -> Result<Explanation, Outcome> {
         let (server, tool) = name.strip_prefix("mcp__").and_then(|name| name.split_once("__")).unwrap_or_default();
         let [server, tool] = [server, tool].map(|part| text::excerpt(part, 80));
@@ -143,7 +144,7 @@ impl Host {
 struct Named {
     /// The file of the workspace that is changed.
     path: Option<String>,
-    /// Its new text, if that is in the input.
+    /// The file's new text, if the input contains it.
     text: String,
     /// The address of a request.
     url: Option<String>,
@@ -166,7 +167,7 @@ enum Called {
     Tool(String, String),
     /// A tool of an MCP server by its full name.
     Outside(String),
-    /// Nothing that is decided about, as a sentence.
+    /// Something that needs no decision, described in a sentence.
     Nothing(String),
 }
 
@@ -210,15 +211,16 @@ fn called(snapshot: &Snapshot, what: &str) -> Result<Called, Outcome> {
 struct Case<'a> {
     permits: &'a Permits,
     mode: Mode,
-    /// Whether the user is asked: not for a skill of an untrusted workspace.
+    /// Whether the user can be asked, which is not the case for skills of an untrusted workspace.
     can_ask: bool,
     named: &'a Named,
-    /// Why the named file cannot be changed, whatever is granted.
+    /// Why the named file cannot be changed, regardless of grants.
     refusal: Option<String>,
 }
 
 impl Case<'_> {
-    /// As [`Case::decide`], for the file or the host that the input names. `command` returns the command that grants a capability.
+    /// Like [`Case::decide`], for the file or the host that the input names. `command` returns the command that grants a
+    /// capability.
     fn decide_input(&self, capability: &Capability, command: impl Fn(&Capability) -> String) -> (Fate, String) {
         if let Some(refusal) = self.refusal.as_ref().filter(|_| capability.changes_workspace()) {
             return (Fate::Deny, format!("No grant allows this: {refusal}."));
@@ -235,7 +237,7 @@ impl Case<'_> {
         }
     }
 
-    /// Returns the fate of a use of `capability`, and the reason.
+    /// Returns the fate of an effect that needs `capability`, and the reason.
     fn decide(&self, capability: &Capability, command: &str) -> (Fate, String) {
         let (fate, why) = self.by_grants(capability, command);
         let changes_files = capability.changes_workspace();

@@ -5,10 +5,10 @@ use std::fmt;
 use patchbay_core::text;
 use patchbay_tools::FileDiff;
 
-/// Lines of a text that are shown; the number of further changed lines follows.
+/// Maximum number of lines that are shown. The number of further lines follows.
 const LINES: usize = 400;
 
-/// Differences of files, one after the other.
+/// The differences of files, one after another.
 #[derive(Default)]
 pub(crate) struct FileDifferences {
     diff: FileDiff,
@@ -17,7 +17,7 @@ pub(crate) struct FileDifferences {
 }
 
 impl FileDifferences {
-    /// Adds the difference of the file at `path`. `old` and `new` are `None` if the file did not exist, or was deleted.
+    /// Adds the difference of the file at `path`. `old` is `None` if the file was created, and `new` if it was deleted.
     pub(crate) fn add(&mut self, path: &str, old: Option<&[u8]>, new: Option<&[u8]>) {
         let verb = match (old, new) {
             (None, _) => "Created",

@@ -1,7 +1,8 @@
 //! Filters names by the letters the user has typed. Lower-case letters ignore case; upper-case letters match only
 //! themselves. Used by `complete` and `workspace_files`.
 
-/// Keeps the items whose name begins with `typed`; if none does, those whose name has its letters in their order.
+/// Keeps the items whose name begins with `typed`. If there are none, keeps the items whose name contains the letters of `typed`
+/// in the same order.
 pub(crate) fn by_name<T>(items: Vec<T>, typed: &str, name: impl Fn(&T) -> &str) -> Vec<T> {
     let fits: fn(&str, &str) -> bool = match items.iter().any(|item| rest(name(item), typed).is_some()) {
         true => |name, typed| rest(name, typed).is_some(),
@@ -17,7 +18,7 @@ pub(crate) fn rest<'a>(text: &'a str, typed: &str) -> Option<&'a str> {
     begins.then_some(characters.as_str())
 }
 
-/// Returns whether `text` has the letters of `typed` in their order, with others between them.
+/// Returns whether `text` contains the letters of `typed` in the same order, possibly with others between them.
 pub(crate) fn has_letters(text: &str, typed: &str) -> bool {
     let mut characters = text.chars();
     typed.chars().all(|typed| characters.any(|character| fits(character, typed)))

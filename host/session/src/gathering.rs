@@ -1,4 +1,4 @@
-//! Tracks the reports that children still owe their parents. Children often end together, and then should wake their parent only
+//! Tracks the reports that children still owe their parents. Children often end together, and should then wake their parent only
 //! once. `fork` and `wake` record turns that will be reported, `turns` and `kill` record their ends, and `wake` waits here.
 
 use std::{
@@ -10,14 +10,13 @@ use std::{
 use patchbay_core::AgentId;
 use tokio::{sync::watch, time::timeout};
 
-/// How long an idle agent's first unread mail waits for the reports of children that are still running. Children that
-/// were created together often end together. A longer wait would cost time if the parent could continue with one
-/// report.
+/// How long an idle agent's first unread mail waits for the reports of children that are still running. Children that were
+/// created together often end together. A longer wait would cost time if the parent could already continue with one report.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The reports that are still to come in a session.
 pub(crate) struct Gathering {
-    /// The parents that will receive one, by the children whose turns run.
+    /// The parents that will receive a report, by the child whose turn is running.
     parents: watch::Sender<BTreeMap<AgentId, AgentId>>,
 }
 
@@ -32,7 +31,7 @@ impl Gathering {
         Arc::new(Self { parents: watch::Sender::new(BTreeMap::new()) })
     }
 
-    /// Notes that a turn of `child` begins whose end is reported to `parent`.
+    /// Notes that a turn of `child` begins, and that its end will be reported to `parent`.
     pub(crate) fn begin(self: &Arc<Self>, child: AgentId, parent: AgentId) -> MissingReport {
         self.parents.send_modify(|parents| {
             parents.insert(child, parent);
@@ -40,7 +39,7 @@ impl Gathering {
         MissingReport { gathering: Arc::clone(self), child }
     }
 
-    /// Notes that the turn of `child` is reported, or will not be.
+    /// Notes that the turn of `child` was reported, or will not be.
     pub(crate) fn end(&self, child: AgentId) {
         self.parents.send_if_modified(|parents| match parents.entry(child) {
             Entry::Occupied(entry) => {
@@ -51,7 +50,7 @@ impl Gathering {
         });
     }
 
-    /// Waits until no report to `parent` is missing, at most [`PATIENCE`].
+    /// Waits until no report to `parent` is missing, but no longer than [`PATIENCE`].
     pub(crate) async fn gathered(&self, parent: AgentId) {
         let mut parents = self.parents.subscribe();
         let complete = parents.wait_for(|parents| parents.values().all(|other| *other != parent));
@@ -92,7 +91,7 @@ mod tests {
         assert!(!is_ready());
         drop(first);
         assert!(!is_ready());
-        // A kill ends it before the turn does.
+        // A kill ends the missing report before the turn ends.
         gathering.end(id(4));
         assert!(is_ready());
         drop((second, of_other));

@@ -54,9 +54,9 @@ pub struct Paths {
 pub struct BundledSkills {
     /// The files of the bundled skills.
     pub skills: &'static [BundledSkill],
-    /// Their capabilities that need no grant.
+    /// The capabilities of bundled skills that need no grant.
     pub grants: &'static [BundledGrant],
-    /// The stored tool lists of their components, each a JSON text of digest and tools.
+    /// The stored tool lists of the bundled components, each a JSON string with a digest and tools.
     pub answers: &'static [&'static str],
 }
 
@@ -94,7 +94,7 @@ pub struct Config {
     pub observer: Arc<dyn Observer>,
     /// More folders of skills, absolute, lowest first: `skill_roots` of `config.toml`.
     pub skill_roots: Vec<PathBuf>,
-    /// A package. Sessions then have its skills and no others.
+    /// If set, sessions only have the skills of this package.
     pub package: Option<ServedPackage>,
     /// The command that starts this program, for commands that are printed for the user.
     pub program: String,
@@ -110,12 +110,12 @@ impl Paths {
         Artefacts::open(&self.cache.join("aot"), Arc::new(StoreLedger(store.clone())), compiler.clone())
     }
 
-    /// Returns the source lines of components that were built in this home.
+    /// Returns the debug symbols of components that were built in this home.
     pub fn symbols(&self) -> Symbols {
         Symbols::new(self.cache.join("debug"))
     }
 
-    /// Returns where the packages of the home are.
+    /// Returns the paths of the home's packages.
     pub fn packages(&self) -> PackagePaths {
         PackagePaths {
             folder: self.data.join("packages"),
@@ -124,8 +124,8 @@ impl Paths {
         }
     }
 
-    /// Returns the folders and the targets of links directly in them, which plugins cannot use; and `skill_roots` and the targets of
-    /// linked skills, personas and adapters, which they cannot write.
+    /// Returns the protected paths. Plugins can use neither the home's folders nor the targets of links directly in the
+    /// configuration folder. They cannot write to `skill_roots` or to the targets of linked skills, personas and adapters.
     fn protected(&self, skill_roots: &[PathBuf]) -> ProtectedPaths {
         let folders = [&self.config, &self.data, &self.cache, &self.state].map(Clone::clone);
         let inside = ["skills", "agents", "providers", "config.toml", "credentials.json"];
@@ -164,8 +164,8 @@ impl Config {
     }
 }
 
-/// The open sessions of a process. The inner lock is held while a session is resumed: concurrent callers must get the same session,
-/// and those of other sessions do not wait.
+/// The open sessions of a process. The inner lock is held while a session is resumed: concurrent callers must get the same
+/// session, and callers for other sessions must not wait.
 pub(crate) type HostSessions = Mutex<HashMap<SessionId, Arc<tokio::sync::Mutex<Weak<Session>>>>>;
 
 /// The state that all sessions of a process share.
@@ -179,7 +179,7 @@ pub struct Host {
     pub(crate) observer: Arc<dyn Observer>,
     pub(crate) protected: ProtectedPaths,
     pub(crate) program: String,
-    /// The memory for the attached files of all lines.
+    /// The memory limit for the attached files of all lines.
     pub(crate) file_memory: FileMemory,
     pub(crate) servers: Arc<ServerParts>,
     kv: KvStore,
@@ -197,7 +197,8 @@ impl Host {
         Self::open_with(config, None, None)
     }
 
-    /// Like [`Host::open`], with the compiled components of the home `paths`, which has `store`: for a home that is deleted soon.
+    /// Like [`Host::open`], but with the compiled components of another home, given by its `paths` and `store`. For a home that
+    /// is deleted soon.
     ///
     /// # Errors
     /// The same as for [`Host::open`].
@@ -232,7 +233,8 @@ impl Host {
             Some(package) => Roots::of_package(package, user, packages, root, source.clone()),
         };
         let store = thread::scope(|threads| {
-            // Reading the bundled skills takes as long as opening the store. Without a thread, the first scan reads them.
+            // Reading the bundled skills takes as long as opening the store, so both happen in parallel. If the thread cannot be
+            // started, the first scan reads the skills.
             let _ = thread::Builder::new().spawn_scoped(threads, || roots.bundled());
             Store::open_with(&paths.data, source)
         });
@@ -305,7 +307,7 @@ impl Host {
         self.records
     }
 
-    /// Returns the scrub of every secret of the home, for text that leaves it.
+    /// Returns a scrub for every secret of the home, for text that leaves the home.
     pub async fn scrub_all(&self) -> Scrub {
         self.tools.secrets().scrub_all().await
     }
@@ -330,8 +332,8 @@ impl Host {
         Ok((row, ancestors))
     }
 
-    /// Starts the MCP server `name` of `config.toml` or of a package as for a session on the folder `workspace`, reports its tools, and
-    /// ends it; `None` without such a server.
+    /// Starts the MCP server `name` from `config.toml` or a package like a session on the folder `workspace` would, reports its
+    /// tools, and ends it. Returns `None` if there is no such server.
     ///
     /// # Errors
     /// [`SessionError`] if the workspace cannot be used.
@@ -357,7 +359,7 @@ impl Host {
     /// Removes a session and the data that skills stored for it.
     ///
     /// # Errors
-    /// [`SessionError`] if the session does not exist or another process has it.
+    /// [`SessionError`] if the session does not exist or another process has it open.
     pub async fn remove_session(&self, id: SessionId) -> Result<(), SessionError> {
         self.store.session(id).await?;
         let lock = SessionLock::take(&self.lock_folder(), id).await?;
@@ -367,7 +369,7 @@ impl Host {
         Ok(())
     }
 
-    /// Deletes what a skill has stored. Returns whether there was anything.
+    /// Deletes all data that a skill has stored. Returns whether there was any.
     ///
     /// # Errors
     /// The store could not be written.
@@ -381,8 +383,8 @@ impl Host {
         lock::holder(&self.lock_folder(), id)
     }
 
-    /// Returns the words that lists show for a session, in one line of at most `max` characters: its title, else its first message,
-    /// else its first command; `None` without any of them.
+    /// Returns the words that lists show for a session, in one line of at most `max` characters: its title, or else its first
+    /// message or command. Returns `None` if it has none of these.
     ///
     /// # Errors
     /// The store could not be read or written.
@@ -390,7 +392,7 @@ impl Host {
         if let Some(title) = self.store.title(id).await? {
             return Ok(Some(text::excerpt(&title, max)));
         }
-        // White space at the beginning of the message is not shown.
+        // Reads more than is shown, because white space at the beginning of the message is skipped.
         let read = u32::try_from(max).unwrap_or(u32::MAX).saturating_mul(4);
         Ok(self.store.first_message(id, read).await?.map(|message| recap::first_words(&message, max)))
     }

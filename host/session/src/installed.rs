@@ -24,9 +24,9 @@ pub struct InstalledSkill {
     pub skill: Skill,
     /// Size of its component in bytes; `None` without one.
     pub component_bytes: Option<u64>,
-    /// The folder that it is a link to, if `patchbay plugin add --link` made it.
+    /// The folder that the skill is a link to, if it was added with `patchbay plugin add --link`.
     pub linked: Option<LinkedFolder>,
-    /// The capabilities requested in its SKILL.md, in that order, and whether each is allowed.
+    /// The capabilities requested in its SKILL.md, in the order of that file, and whether each is allowed.
     pub capabilities: Vec<(Capability, CapabilityState)>,
 }
 

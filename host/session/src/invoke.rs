@@ -1,5 +1,5 @@
-//! Invokes a skill for a command, `/skill NAME` or an alias, or one tool for `/tool`. `line::run`, `builtin/skill` and
-//! `builtin/tool` call it.
+//! Invokes a skill for `/skill NAME` or an alias, or one tool for `/tool`. `line::run`, `builtin/skill` and `builtin/tool` call
+//! it.
 
 use std::sync::Arc;
 
@@ -35,8 +35,8 @@ pub(crate) fn begins_turn(snapshot: &Snapshot, name: &str, input: &str) -> Begin
     }
 }
 
-/// Returns whether the skill `name` takes attached files with the typed `input`: its tool does, and so does the turn that an input
-/// begins. A skill that is not there is reported later.
+/// Returns whether the skill `name` accepts attached files with the typed `input`: its tool does, and so does the turn that an
+/// input begins. A missing skill is reported later.
 pub(crate) fn takes_files(snapshot: &Snapshot, name: &str, input: &str) -> bool {
     let mode = snapshot.skill(name).map(|skill| skill.manifest.invocation_mode);
     mode != Some(InvocationMode::LlmOrchestration) || !input.is_empty()
@@ -49,7 +49,7 @@ pub(crate) fn not_found(name: &str) -> Outcome {
 
 /// Calls the skill's `command_tool`.
 async fn dispatch(line: &LineContext, skill: &Skill, input: &str, command: &str) -> Outcome {
-    // The snapshot has only skills of this mode whose tool exists.
+    // The snapshot only contains skills of this mode whose tool exists.
     let LineContext { session, state, .. } = line;
     let tool = skill.command_tool().unwrap_or_default();
     let found = match SkillTool::find(&state.snapshot, &tool) {
@@ -68,7 +68,8 @@ async fn dispatch(line: &LineContext, skill: &Skill, input: &str, command: &str)
     call(line, ResolvedTool::Skill(found), &input, outside, typed).await
 }
 
-/// Runs a tool for a command. `outside` are the tools outside of the sandbox that it can use, `typed` is the command's line.
+/// Runs a tool for a command. `outside` contains the tools outside of the sandbox that the tool can use, and `typed` is the
+/// command's line as typed.
 pub(crate) async fn call(
     line: &LineContext,
     tool: ResolvedTool<'_>,

@@ -1,7 +1,7 @@
 //! The cached files of a root. Used by `roots`.
 //!
-//! They are grouped by the child of the root that they belong to, because a scan looks up all files of one child after the other:
-//! the few entries of a child stay in the processor's caches, where one table of all files does not.
+//! The files are grouped by the child of the root that contains them, because a scan looks up all files of one child after
+//! another. The few entries of a child fit in the processor's caches; a table of all files would not.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -19,7 +19,7 @@ pub(crate) struct FilePath<'a> {
 }
 
 impl<'a> FilePath<'a> {
-    /// Splits a path, whose parts are separated by `/`.
+    /// Splits a path, whose segments are separated by `/`.
     pub(crate) fn of(path: &'a str) -> Self {
         let (child, rest) = path.split_once('/').unwrap_or((path, ""));
         Self { child, rest }
@@ -49,7 +49,7 @@ impl KnownFiles {
         self.count
     }
 
-    /// Returns all paths, in no order.
+    /// Returns all paths, in no particular order.
     pub(crate) fn paths(&self) -> impl Iterator<Item = FilePath<'_>> {
         self.children.iter().flat_map(|(child, files)| files.keys().map(move |rest| FilePath { child, rest }))
     }

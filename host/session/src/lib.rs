@@ -1,11 +1,10 @@
 //! The facade of the host: lines go in; outcomes and events come out. Fronts call it and contain no logic of their own.
 //!
 //! - [`Host`]: the state that all sessions of a process share, opened from one home.
-//! - [`Session`]: created or resumed by the host. [`Session::submit`] takes a line and returns a [`Submitted`],
-//!   [`Session::submit_input`] also takes attached files ([`LineInput`]),
-//!   [`Session::subscribe`] returns events, [`Session::queue`] the lines that wait for a turn, [`Session::close`] ends the
-//!   session.
-//! - [`Session::options`]: what fronts offer in menus.
+//! - [`Session`]: created or resumed by the host. [`Session::submit`] accepts a line and returns a [`Submitted`],
+//!   [`Session::submit_input`] also accepts attached files ([`LineInput`]), [`Session::subscribe`] returns events,
+//!   [`Session::queue`] the lines that wait for a turn, [`Session::close`] ends the session.
+//! - [`Session::options`]: the settings that fronts offer in menus.
 //! - [`McpSessions`]: opens sessions for the clients of `patchbay mcp`.
 //! - [`ClientServer`]: an MCP server that the client of a front names ([`Session::connect_mcp`]).
 //! - [`Observer`]: receives the progress of compilation while a user waits.

@@ -46,7 +46,7 @@ fn read_holder(file: &mut File) -> String {
 }
 
 impl SessionLock {
-    /// Takes the lock of the session `id`.
+    /// Acquires the lock of the session `id`.
     ///
     /// # Errors
     /// [`SessionError::InUse`] if another process has it, [`SessionError::Folder`] if the file cannot be used.

@@ -1,5 +1,5 @@
-//! Mail between the agents of a session: what commands and the tools of models do with it. A mail is stored before it is
-//! acknowledged.
+//! Mail between the agents of a session: the operations of the mail commands and of the models' mail tools. A mail is stored
+//! before it is acknowledged.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::{
 
 /// Length limit of a mail in bytes.
 const BYTES: usize = 64 << 10;
-/// Characters of a mail that a list shows.
+/// Length limit of a mail's excerpt in a list, in characters.
 const PREVIEW: usize = 50;
 
 impl Session {
@@ -99,7 +99,7 @@ fn store_failed(error: StoreError) -> Outcome {
     Outcome::error(error.code(), format_args!("{error}."))
 }
 
-/// Returns the number of a mail that was typed for `command`.
+/// Parses the number of a mail from a command's argument.
 pub(crate) fn number(typed: &str) -> Result<u64, Outcome> {
     typed.parse().map_err(|_| {
         let message = format!("'{}' is not a message number.", text::excerpt(typed, 80));
@@ -122,7 +122,7 @@ fn summary(mail: &MailRow) -> Value {
     })
 }
 
-/// Returns a time in milliseconds since 1970 as a minute in UTC.
+/// Formats a time in milliseconds since 1970 as UTC, to the minute.
 pub(crate) fn minute(unix_ms: i64) -> String {
     jiff::Timestamp::from_millisecond(unix_ms).unwrap_or_default().strftime("%Y-%m-%d %H:%M").to_string()
 }

@@ -1,5 +1,5 @@
-//! Sessions for the clients of `patchbay mcp`: one for each connection. A client calls tools by the one path, as every caller
-//! does; no model runs, and nothing is asked.
+//! Sessions for the clients of `patchbay mcp`: one for each connection. A client calls tools in the same way as every other
+//! caller, but no model runs and the user is never asked.
 
 use std::{collections::BTreeSet, path::PathBuf, sync::Arc};
 
@@ -19,7 +19,7 @@ use crate::{Host, Session, SessionError, invoke};
 pub struct McpSessions {
     host: Arc<Host>,
     workspace: PathBuf,
-    /// The offered skills; empty for all.
+    /// The offered skills; empty if all are offered.
     skills: BTreeSet<Name>,
     /// Whether the workspace has files for the tools of skills.
     has_files: bool,
@@ -122,7 +122,7 @@ fn failed(error: SessionError) -> ServedError {
 }
 
 impl McpSession {
-    /// Returns whether clients may call the skill. A client is the program of a model.
+    /// Returns whether clients may call the skill. A client acts for a model.
     fn offers(&self, skill: &Skill) -> bool {
         skill.manifest.audience.models
             && (self.skills.is_empty() || self.skills.contains(&skill.name))

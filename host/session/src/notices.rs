@@ -1,4 +1,4 @@
-//! Messages of a session to its user besides the conversation, at its start and while it is open. Fronts show them.
+//! Messages from a session to its user besides the conversation, at its start and while it is open. Fronts show them.
 
 use std::{collections::BTreeSet, sync::Weak};
 
@@ -14,21 +14,21 @@ use crate::{LastExchange, Session, recap};
 /// The model that answers an agent, for a front's status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelInUse {
-    /// The model and its level, as `/model` takes them.
+    /// The model and its level, as `/model` accepts them.
     pub name: String,
-    /// Tokens that the model can read; the default of `[compaction]` if they are not known.
+    /// Number of tokens that the model can read; the default of `[compaction]` if it is unknown.
     pub window: u64,
 }
 
 impl Session {
-    /// Returns the messages for the start of the session: a default model that belongs to another provider since an update, a
-    /// workspace that contains the home folder, and unused files of the persona.
+    /// Returns the messages for the start of the session: about a default model that now belongs to another provider, a workspace
+    /// that contains the home folder, and unused files of the persona.
     pub fn notices(&self) -> Vec<String> {
         self.start_notices.iter().chain(&self.state().persona.skipped).cloned().collect()
     }
 
-    /// Returns the greeting's lines about the model that answers, or the reason that none does. If only the echo answers, they offer
-    /// models whose key was found.
+    /// Returns the greeting's lines about the model that answers, or about the reason why none does. If only the echo model
+    /// answers, the lines offer models whose key was found.
     pub async fn model_lines(&self) -> Vec<String> {
         let agent = self.agent_in_view();
         let chosen = agent.chosen();
@@ -64,8 +64,8 @@ impl Session {
         Some(ModelInUse { name: choice.as_argument(), window })
     }
 
-    /// Returns a message if skills were kept out of the snapshot or limited, otherwise `None`. A session that was
-    /// resumed has said it about the same snapshot, so it returns `None` as well.
+    /// Returns a message if skills were kept out of the snapshot or limited, otherwise `None`. For a resumed session, which has
+    /// already reported the same snapshot, the result is always `None`.
     pub fn exclusions(&self) -> Option<String> {
         if self.is_resumed {
             return None;
@@ -91,12 +91,12 @@ impl Session {
         Ok(Some(recap::last_exchange(earlier, &said, answer)))
     }
 
-    /// Publishes a notice in all fronts of this session.
+    /// Publishes a notice to all fronts of this session.
     pub fn notify(&self, text: &str) {
         self.log().publish(self.agent_in_view().id(), EventKind::Notice { text: text::clean_line(text) });
     }
 
-    /// Takes the trust in the workspace back, and publishes `why`.
+    /// Withdraws the trust in the workspace, and publishes `why`.
     pub async fn withdraw_trust(&self, why: &str) {
         match self.host.store().set_trust(self.workspace().to_owned(), false).await {
             Ok(true) => self.notify(&format!("{why} The workspace is no longer trusted.")),

@@ -6,12 +6,12 @@ use serde::Serialize;
 
 use crate::mail::minute;
 
-/// Most bytes of one mail's text that a notification shows. The summary of a report has at most 2,000 characters, so a report
+/// Size limit of one mail's text in a notification, in bytes. The summary of a report has at most 2,000 characters, so a report
 /// in English is shown whole.
 const MAIL_BYTES: usize = 4 << 10;
-/// Most bytes of all messages that a notification shows, as JSON. The longest reports of eight children fit.
+/// Size limit of all messages in a notification, as JSON, in bytes. The longest reports of eight children fit.
 const ALL_BYTES: usize = 32 << 10;
-/// Most messages that a notification shows, and that are read from the store for it.
+/// Maximum number of messages in a notification, and of messages that are read from the store for it.
 pub(crate) const MAILS: u32 = 64;
 
 /// The content of a notification.
@@ -29,7 +29,7 @@ struct ShownMail<'a> {
     from: AgentId,
     sent_at: String,
     message: &'a str,
-    /// Number of bytes that follow in the mail; absent if there are none.
+    /// Number of further bytes in the mail; absent if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     more_bytes: Option<usize>,
 }
@@ -51,7 +51,7 @@ pub(crate) fn notification(unread: u64, mails: &[MailRow]) -> Notification {
             message: &cleaned[..end],
             more_bytes,
         };
-        // A struct of texts and numbers is always JSON.
+        // Strings and numbers can always be serialized.
         let line = serde_json::to_string(&shown).unwrap_or_default();
         bytes += line.len();
         if bytes > ALL_BYTES {

@@ -28,13 +28,13 @@ pub fn event_object(event: Event) -> Option<Value> {
         | EventKind::Unknown => return None,
         _ => {}
     }
-    // Scripts see that it is asked for again by the pieces that follow.
+    // Scripts notice the new attempt by the pieces that follow.
     if let EventKind::GivenUp { turn, answer, .. } = kind {
         let event =
             json!({"event": "given_up", "turn": turn, "answer": answer, "agent": agent.to_string(), "seq": seq});
         return Some(event);
     }
-    // Scripts read a retry as the notice that it was before it had a kind of its own.
+    // For scripts, a retry is still a notice, as it was before it had a kind of its own.
     if let Some(text) = kind.notice() {
         kind = EventKind::Notice { text };
     }

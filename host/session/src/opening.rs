@@ -1,4 +1,4 @@
-//! Creates and resumes sessions, and starts what serves them in the background.
+//! Creates and resumes sessions, and starts their background tasks.
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
@@ -59,16 +59,16 @@ impl Host {
         Ok(session)
     }
 
-    /// Resumes a stored session: conversation, persona and snapshot as they were, even if the files have
-    /// changed since. Lines that waited for their turns wait again, in a held queue. A session that is open in
-    /// this process is returned as it is.
+    /// Resumes a stored session: conversation, persona and snapshot as they were, even if the files have changed since. Lines
+    /// that waited for their turns wait again, in a held queue. If the session is already open in this process, that session is
+    /// returned.
     ///
     /// # Errors
     /// [`SessionError`] if the session does not exist, is in use by another process, or has damaged rows.
     pub async fn resume(self: &Arc<Self>, id: SessionId) -> Result<Arc<Session>, SessionError> {
         let place = {
             let mut open = self.open.lock();
-            // One that is being resumed is kept.
+            // Keeps the entries of sessions that are being resumed.
             open.retain(|_, place| {
                 Arc::strong_count(place) > 1 || place.try_lock().is_ok_and(|open| open.strong_count() > 0)
             });
@@ -117,7 +117,7 @@ impl Host {
             })?;
         let tokens = self.store.tokens(id).await?;
         let waiting = self.store.queued_lines(id).await?;
-        // The keys of all sessions. Most sessions have no lines that wait.
+        // This reads the keys of all sessions, which is rarely necessary: most sessions have no waiting lines.
         let keys = if waiting.is_empty() { BTreeMap::new() } else { self.store.sent_keys().await? };
         let opened = Opened {
             hold,
@@ -136,7 +136,7 @@ impl Host {
         Ok(session)
     }
 
-    /// Starts a session, with the tasks that tell it of changed providers and of idle agents.
+    /// Starts a session, with the tasks that forward changes of providers to it and wake its idle agents.
     fn start_session(self: &Arc<Self>, opened: Opened, lock: SessionLock) -> Result<Arc<Session>, StoreError> {
         let notices = self.providers.notices();
         let (session, idle_agents) = Session::new(Arc::clone(self), opened, lock).ok_or(StoreError::BadRow("agent"))?;

@@ -1,6 +1,6 @@
-//! The options that fronts offer in menus: the model of the agent in view, its thinking level, and the persona.
-//! A choice in a menu is the command `/model` or `/agent`, which a front submits here; only the refusal of
-//! `/model` during a turn does not apply.
+//! The options that fronts offer in menus: the model of the agent in view, its thinking level, the persona and the mode. A choice
+//! in a menu submits the command `/model`, `/agent` or `/mode`. The only difference from typing the command is that `/model` is
+//! also accepted during a turn.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -11,11 +11,11 @@ use patchbay_tools::Mode;
 
 use crate::Session;
 
-/// Limit of the choices of one option. Providers may list thousands of models; `/model` accepts all of them.
+/// Maximum number of choices of one option. Providers may list thousands of models; `/model` accepts all of them.
 const CHOICES: usize = 200;
-/// Limit of the names in an error.
+/// Maximum number of names in an error.
 const NAMES: usize = 12;
-/// The value of no thinking level: the provider's default.
+/// The value if no thinking level is chosen, which means the provider's default.
 const DEFAULT_LEVEL: &str = "default";
 
 /// An option of a session that clients can set.
@@ -38,18 +38,18 @@ pub struct SessionOption {
     pub kind: OptionKind,
     /// The value in force, which is one of the choices.
     pub current: String,
-    /// The choices; at most some hundred.
+    /// The choices that are offered; at most 200.
     pub choices: Vec<OptionChoice>,
 }
 
 /// One of the values that an option can have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OptionChoice {
-    /// The value that [`Session::set_option`] takes.
+    /// The value that [`Session::set_option`] accepts.
     pub value: String,
     /// The name that is shown to the user.
     pub name: String,
-    /// More about it; `None` if the name says all.
+    /// A description of the choice; `None` if the name is enough.
     pub description: Option<String>,
 }
 
@@ -61,7 +61,7 @@ impl OptionChoice {
 }
 
 impl Session {
-    /// Returns the options with their choices. A model without thinking levels has no level to choose.
+    /// Returns the options with their choices. For a model without thinking levels, the option for the level is missing.
     pub async fn options(&self) -> Vec<SessionOption> {
         let model = self.model_chosen().await;
         let mut options = vec![self.model_option(&model).await];
@@ -82,8 +82,8 @@ impl Session {
         }
     }
 
-    /// Sets an option for the agent in view, as the command does that is stored for it. A model is used from the next
-    /// request on, even during a turn.
+    /// Sets an option for the agent in view by running the option's command, which is stored as if it had been typed. A model is
+    /// used from the next request on, even during a turn.
     ///
     /// # Errors
     /// The outcome of the command. If the value is not among the choices, an outcome that names them.
@@ -117,7 +117,8 @@ impl Session {
         self.agent_in_view().chosen().effective(self.host.providers.as_ref()).await
     }
 
-    /// Returns the models: those in use first, then those that can answer, as the providers list them.
+    /// Returns the option for the model: first the models in use, then the models that can answer, in the order of the providers'
+    /// lists.
     async fn model_option(&self, current: &Result<Choice, Outcome>) -> SessionOption {
         let in_use: Vec<Choice> = self.agents().living().filter_map(|agent| agent.chosen().model).collect();
         let listed = self.host.providers.ready_models().await;
@@ -143,7 +144,7 @@ impl Session {
     async fn thinking_option(&self, choice: &Choice) -> Option<SessionOption> {
         let known = self.host.providers.model(&choice.provider, &choice.model).await.unwrap_or_default();
         let mut levels = known.levels;
-        // A level that the model does not have is sent as the nearest one.
+        // The chosen level is listed even if the model does not have it. It is then sent as the nearest one.
         levels.extend(choice.level);
         levels.sort_unstable();
         levels.dedup();

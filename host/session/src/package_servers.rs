@@ -1,5 +1,5 @@
-//! The MCP servers of packages for a session: those that the operator has allowed and whose entries have not changed since. Read
-//! before each turn, because `plugin allow`, `deny`, `update` and `remove` take effect in open sessions.
+//! The MCP servers of packages for a session: the servers that the operator has allowed and whose entries have not changed since.
+//! They are read before each turn, because `plugin allow`, `deny`, `update` and `remove` take effect in open sessions.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -15,7 +15,7 @@ use patchbay_store::ServerAllowance;
 use crate::Host;
 
 impl Host {
-    /// Returns the allowed servers of packages, and a sentence about each one that cannot be used.
+    /// Returns the allowed servers of packages, and a sentence about each server that cannot be used.
     pub(crate) async fn package_servers(self: &Arc<Self>) -> (Vec<PackagedServer>, Vec<String>) {
         let allowances = match self.store.server_allowances().await {
             Ok(allowances) => allowances,
@@ -27,7 +27,7 @@ impl Host {
             return Default::default();
         }
         let host = Arc::clone(self);
-        // Neither panics nor is cancelled.
+        // The closure does not panic, and the task is never cancelled.
         tokio::task::spawn_blocking(move || host.find_package_servers(allowances)).await.unwrap_or_default()
     }
 
@@ -43,7 +43,7 @@ impl Host {
         let (mut servers, mut left_out) = (Vec::new(), Vec::new());
         let mut declared = BTreeMap::<PackageName, Vec<PackageServer>>::new();
         for allowance in allowances {
-            // The lock may have come from another machine.
+            // `packages.lock` may come from another machine and lack the package.
             let Some(package) = lock.package(allowance.package.as_str()) else { continue };
             if let Some(why) = changed(&allowance, package) {
                 left_out.push(why);
@@ -76,7 +76,7 @@ impl Host {
     }
 }
 
-/// Returns why the server is off if the installed package has another entry than the allowed one.
+/// Returns why the server is off, if its entry in the installed package differs from the allowed entry.
 fn changed(allowance: &ServerAllowance, package: &LockedPackage) -> Option<String> {
     let ServerAllowance { name, server, digest, .. } = allowance;
     let locked = package.servers.iter().find(|locked| locked.name == *server);

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 const FILES: [&str; 4] = ["SOUL.md", "IDENTITY.md", "USER.md", "AGENTS.md"];
 /// The workspace's instructions for agents: the first of these files that exists.
 pub(crate) const RULES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
-/// Size limit of a file in bytes: it is part of every turn.
+/// Size limit of a file in bytes. The file is part of every request.
 const FILE_BYTES: u64 = 256 << 10;
 /// The persona of a new session.
 pub(crate) const DEFAULT: &str = "default";
@@ -32,8 +32,8 @@ pub(crate) struct Persona {
     /// Messages about files that are not used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) skipped: Vec<String>,
-    /// The facts about the session's start that the agents see. It is stored here and stays the same for each persona
-    /// of the session.
+    /// The facts about the session's start that the agents see. They are stored here, but stay the same when the session's
+    /// persona changes.
     #[serde(default, skip_serializing_if = "Surroundings::is_empty")]
     pub(crate) surroundings: Surroundings,
 }
@@ -82,7 +82,7 @@ pub(crate) struct Personas<'a> {
     pub(crate) workspace: &'a Path,
     /// Whether the workspace is trusted. An untrusted workspace cannot replace personas of the user.
     pub(crate) trusted: bool,
-    /// Patchbay's own folders, which links of the workspace must not lead to.
+    /// Patchbay's own folders, which links in the workspace must not lead to.
     pub(crate) protected: &'a ProtectedPaths,
 }
 
@@ -168,7 +168,7 @@ impl Personas<'_> {
 /// The folder of personas in a workspace.
 const IN_WORKSPACE: &str = ".patchbay/agents";
 
-/// Reads the persona in the folder `folder` of a workspace; `None` if the folder does not exist. An error is the file that
+/// Reads the persona in the folder `folder` of a workspace; `None` if the folder does not exist. An error contains the file that
 /// cannot be read, and the reason.
 fn read_from_workspace(workspace: &Workspace, folder: &str) -> Result<Option<Vec<PersonaFile>>, (String, String)> {
     match workspace.open_folder(folder) {
@@ -187,8 +187,8 @@ fn read_from_workspace(workspace: &Workspace, folder: &str) -> Result<Option<Vec
     Ok(Some(read))
 }
 
-/// Reads a file of at most `max` bytes in a workspace, or in a folder above it, with instructions for
-/// agents; `None` if it does not exist.
+/// Reads a file with instructions for agents, of at most `max` bytes, in a workspace or in a folder above it; `None` if the file
+/// does not exist.
 pub(crate) fn read_rules(workspace: &Workspace, path: &str, max: u64) -> Result<Option<String>, String> {
     match workspace.read_rules(path, max) {
         Ok(bytes) => Ok(Some(clean(bytes))),

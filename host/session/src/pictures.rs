@@ -1,4 +1,4 @@
-//! The pictures in the results of tools, for fronts that show them. Rows only have their digests.
+//! The pictures in tool results, for fronts that show them. Rows only contain the digests of pictures.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use patchbay_core::{Digest, ToolRecord, ToolRecordPart};
 use crate::Session;
 
 impl Session {
-    /// Returns the stored pictures of a result by their digests. Pictures of more than `most` bytes, and those
-    /// that are missing, are left out.
+    /// Returns the stored pictures of a result by their digests. Missing pictures, and pictures of more than `most` bytes, are
+    /// left out.
     pub async fn pictures(&self, record: &ToolRecord, most: u64) -> BTreeMap<Digest, Vec<u8>> {
         let named = record.content.iter().filter_map(|part| match part {
             ToolRecordPart::StoredBlob { media_type, digest, size }

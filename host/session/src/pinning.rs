@@ -1,5 +1,5 @@
-//! The first start with the home of an older build: agents keep the provider that answers them, even where the name of
-//! their model belongs to another provider now.
+//! Pins models at the first start with the home of an older build: agents keep the provider that has answered them, even if the
+//! name of their model now belongs to another provider.
 
 use patchbay_agent::{Chosen, ModelOverride};
 use patchbay_core::text;
@@ -9,8 +9,8 @@ use patchbay_store::{AgentModel, PinnedModels, StoreError};
 use crate::Host;
 
 impl Host {
-    /// Stores the providers of agents whose model's name belongs to another provider in this build. Must be called before agents are
-    /// read. Returns a notice if `default_model` is such a name. Only the first call for a home does anything.
+    /// Stores the providers of agents whose model's name belongs to another provider in this build. Must be called before agents
+    /// are read. Returns a notice if `default_model` is such a name. Only the first call for a home does anything.
     ///
     /// # Errors
     /// The database could not be read or written.

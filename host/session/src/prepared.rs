@@ -10,13 +10,13 @@ use serde_json::Value;
 
 use crate::Session;
 
-/// A change, and the text reported for it.
+/// A change, with the outcome and the tool result that report it.
 pub(crate) struct Prepared {
     /// The outcome of the command.
     pub(crate) outcome: Outcome,
     pub(crate) result: Value,
     pub(crate) change: SessionChange,
-    /// Changes the state of the process after the commit. Gets the rows of the change.
+    /// Changes the state of the process after the commit. Receives the committed rows.
     pub(crate) applied: Applied,
 }
 

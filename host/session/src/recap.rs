@@ -1,24 +1,24 @@
-//! Formats the last exchange of a resumed session in a few lines, and the first words of a
-//! session. Used by `notices` and `host`.
+//! Formats the last exchange of a resumed session in a few lines, and the first words of a session. An exchange here is a message
+//! with its answer. Used by `notices` and `host`.
 
 use patchbay_core::{Attachment, MessageKind, notification_line, text};
 use patchbay_store::MessageRow;
 use serde_json::Value;
 
-/// Limit of shown lines of the message.
+/// Maximum number of lines shown of the message.
 const SAID: usize = 3;
-/// Limit of shown files of the message.
+/// Maximum number of files shown of the message.
 const FILES: usize = 3;
-/// Limit of shown lines of the answer. Its end is shown, where the conversation continues.
+/// Maximum number of lines shown of the answer. Its last lines are shown, because the conversation continues there.
 const ANSWERED: usize = 12;
 /// Appended to a message without an answer, and to an incomplete answer.
 const NO_ANSWER: &str = "(no answer)";
 const INTERRUPTED: &str = "(interrupted)";
 /// Appended to a message whose turn has not ended.
 const RUNNING: &str = "(running)";
-/// Limit of characters of a shown line.
+/// Length limit of a shown line, in characters.
 const WIDTH: usize = 400;
-/// Limit of characters of [`typed_excerpt`].
+/// Length limit of [`typed_excerpt`], in characters.
 const TYPED: usize = 60;
 
 /// The last exchange of a resumed session.
@@ -30,7 +30,7 @@ pub struct LastExchange {
     pub said: Vec<String>,
     /// The source of the whole answer, cleaned; `None` without an answer.
     pub answer: Option<String>,
-    /// How it ended, if not with a whole answer.
+    /// How the exchange ended, if not with a complete answer.
     pub note: Option<&'static str>,
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn lines(said: &MessageRow, answer: Option<&MessageRow>, is_running: 
     shown
 }
 
-/// As [`lines`]; the answer of an agent that `is_working` may still come.
+/// Like [`lines`], but does not append that the turn is running. The answer of an agent that `is_working` may still come.
 pub(crate) fn lines_of(said: &MessageRow, answer: Option<&MessageRow>, is_working: bool) -> Vec<String> {
     let mut shown = said_lines(said);
     let Some(answer) = answer else {
@@ -80,7 +80,7 @@ fn said_lines(said: &MessageRow) -> Vec<String> {
         _ => {
             let is_notification = said.data.as_ref().is_some_and(|data| data.get("notification").is_some());
             let content = if is_notification { notification_line(&said.content) } else { said.content.as_str() };
-            // A message of files alone has no lines.
+            // A message that only has files has no lines.
             let lines = if content.trim().is_empty() { Vec::new() } else { split(content) };
             let more = lines.len().saturating_sub(SAID);
             let mut shown: Vec<String> = lines.into_iter().take(SAID).collect();
@@ -102,7 +102,7 @@ fn said_lines(said: &MessageRow) -> Vec<String> {
     shown
 }
 
-/// Whether the text of an answer is not the whole of it.
+/// Returns whether an answer was interrupted, so its text is incomplete.
 fn is_interrupted(answer: &MessageRow) -> bool {
     answer.data.as_ref().and_then(|data| data.get("interrupted")).is_some_and(|interrupted| *interrupted == true)
 }
@@ -124,7 +124,7 @@ pub(crate) fn typed(said: &MessageRow) -> String {
     }
 }
 
-/// Returns the beginning of [`typed`] in one line, or the names of the files of a message without a text.
+/// Returns the beginning of [`typed`] in one line, or the placeholders of the files if the message has no text.
 pub(crate) fn typed_excerpt(said: &MessageRow) -> String {
     text::excerpt(&Attachment::text_or_placeholders(&typed(said), said.data.as_ref()), TYPED)
 }

@@ -13,11 +13,11 @@ use crate::Host;
 pub(crate) fn notify_when_full(host: &Arc<Host>, recorder: &Recorder) {
     let host = Arc::downgrade(host);
     recorder.on_full(move |id| {
-        // The last call may end outside of the runtime, when the process does.
+        // The last call may end outside of the runtime, when the process ends.
         let Ok(runtime) = Handle::try_current() else { return };
         let host = Weak::clone(&host);
         runtime.spawn(async move {
-            // Here, because the store's writer thread must not keep the host.
+            // Upgraded only here, because the store's writer thread must not keep the host alive.
             let Some(host) = host.upgrade() else { return };
             let session = host.open_session(id).await;
             if let Some(session) = session {
@@ -30,7 +30,8 @@ pub(crate) fn notify_when_full(host: &Arc<Host>, recorder: &Recorder) {
     });
 }
 
-/// Returns a line about the recordings of a session: whether calls are recorded now, and how many are. `None` if neither.
+/// Returns a line about the recordings of a session: whether calls are recorded now, and how many were recorded. `None` if calls
+/// are not recorded and none were.
 ///
 /// # Errors
 /// The store could not be read or written.

@@ -7,8 +7,8 @@ use patchbay_agent::{INTERRUPTED, TurnEnding, interrupted_message, unanswered_ca
 use patchbay_core::{AgentId, CallId, Code, LineId, MessageKind, Outcome, SessionId, TurnCause};
 use patchbay_store::{AgentRow, Hold, NewMessage, SessionChange, Store, StoreError};
 
-/// Writes the row of each interrupted call and ends it in the journal, and ends each interrupted turn and reports it, in one
-/// commit. `agents` are the living agents. No call is repeated.
+/// In one commit, writes the row of each interrupted call and ends the call in the journal, and ends and reports each interrupted
+/// turn. `agents` are the living agents. No call is repeated.
 ///
 /// # Errors
 /// Errors of the store; nothing has changed then, and the next resume tries again.
@@ -18,7 +18,7 @@ pub(crate) async fn settle_interrupted(store: &Store, hold: &Hold, agents: &[Age
     let mut change = settle_calls(store, session, &living).await?;
     for turn in store.open_turns(session).await? {
         let agent = agents.iter().find(|agent| agent.id == turn.agent);
-        // As `Agent::reports_to`.
+        // The same rule as in `Agent::reports_to`.
         let parent = agent.filter(|agent| agent.depth > 0).and_then(|agent| agent.parent);
         let parent = parent.filter(|_| turn.cause != TurnCause::Person);
         let ending = TurnEnding { agent: turn.agent, began: turn.began, report_to: parent };
@@ -32,8 +32,8 @@ pub(crate) async fn settle_interrupted(store: &Store, hold: &Hold, agents: &[Age
     store.commit(hold, change).await.map(drop)
 }
 
-/// Returns the change that settles the running calls of `agents`: with its result if the call had ended,
-/// `outcome_unknown` if it had begun an effect, otherwise `not_run`. A user's command without an effect gets no row.
+/// Returns the change that settles the running calls of `agents`. Each call gets its result if it had ended, `outcome_unknown` if
+/// it had begun an effect, and otherwise `not_run`. A user's command without an effect gets no row.
 ///
 /// # Errors
 /// The store could not be read or written.
@@ -73,7 +73,8 @@ pub(crate) async fn last_text(
     agent: AgentId,
     began: u64,
 ) -> Result<String, StoreError> {
-    // Not the answer to the last message: that one may have joined the turn after it.
+    // Searches from the turn's first row on. The answer to the last message may be missing, because the message may have joined
+    // the turn after the last answer.
     let answer = store.last_answer(session, agent, began).await?;
     Ok(answer.map(|answer| answer.content).unwrap_or_default())
 }

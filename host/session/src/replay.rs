@@ -6,25 +6,25 @@ use patchbay_store::{Lineage, StoreError, TurnRow};
 
 use crate::Session;
 
-/// The rows of an agent, such as the one in view, and those that it inherits.
+/// The rows of an agent's conversation, including the rows that it inherits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ViewRows {
     /// The agents whose rows belong to the conversation, the agent itself first.
     agents: Vec<Lineage>,
 }
 
-/// A turn, as the store has it.
+/// A turn, as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredTurn {
     /// The state that the turn has reached.
     pub state: TurnState,
-    /// How it ended, without a message.
+    /// How the turn ended, without a message.
     pub outcome: Outcome,
 }
 
 impl ViewRows {
-    /// Returns whether the agent shows a stored row as its own. What was shown to a parent alone, such as the result of a
-    /// command, is not inherited.
+    /// Returns whether the agent shows a stored row as its own. Rows that only concern a parent, such as the result of a command,
+    /// are not inherited.
     pub fn has(&self, event: &Event) -> bool {
         let EventKind::Message { kind, .. } = &event.kind else { return false };
         let inherited = matches!(

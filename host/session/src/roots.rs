@@ -26,7 +26,7 @@ use crate::{
 /// The roots of all sessions of the process.
 pub(crate) struct Roots {
     bundled: &'static [BundledSkill],
-    /// The skills of the binary, read. They never change while the process runs.
+    /// The skills of the binary, once they were read. They never change while the process runs.
     read: OnceLock<Vec<FoundSkill>>,
     /// The user's folder of skills.
     user: PathBuf,
@@ -35,7 +35,7 @@ pub(crate) struct Roots {
     /// The only package whose skills are scanned, instead of all roots.
     package: Option<ServedPackage>,
     packages: PackagePaths,
-    /// The last lock that was read, with the state of its file.
+    /// The last lock that was read, with the stat of its file.
     lock: Mutex<Option<(Stat, Arc<PackagesLock>)>>,
     /// Identity of the running build; `None` if unknown, which disables the cache.
     program: Option<String>,
@@ -45,7 +45,7 @@ pub(crate) struct Roots {
     remembered: Mutex<HashMap<String, Arc<KnownFiles>>>,
 }
 
-/// A package whose skills are served without those of other roots.
+/// A package whose skills are served without the skills of other roots.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServedPackage {
     /// The Agent Plugin in this folder, without grants.
@@ -54,12 +54,12 @@ pub enum ServedPackage {
     Installed(String),
 }
 
-/// Where the packages of a home are.
+/// The paths of a home's packages.
 #[derive(Clone, Debug)]
 pub struct PackagePaths {
-    /// The folder with the packages, as `NAME/DIGEST`.
+    /// The folder that contains the packages, as `NAME/DIGEST`.
     pub folder: PathBuf,
-    /// The folder with the data that servers of packages store, as `NAME`.
+    /// The folder that contains the data of the packages' servers, as `NAME`.
     pub data: PathBuf,
     /// `packages.lock`.
     pub lock: PathBuf,
@@ -207,7 +207,7 @@ impl Roots {
             Some(ServedPackage::Installed(name)) => {
                 let found =
                     self.discover_packages(Some(name), &self.packages.folder, &NoCache, &self.limits.allowance(true));
-                // A folder of packages that cannot be read has no skills.
+                // If the folder of packages cannot be read, there are no skills.
                 return Scan { found: found.map(|found| found.found).unwrap_or_default(), updates: Vec::new() };
             }
         }
@@ -221,7 +221,7 @@ impl Roots {
             self.remembered().entry(folder).or_insert(Arc::new(known));
         }
         let mut scan = Scan { found: self.bundled().to_vec(), updates: Vec::new() };
-        // Sessions start even if a root cannot be read; the author of a workspace cannot prevent it.
+        // Sessions start even if a root cannot be read, because the author of a workspace must not be able to prevent sessions.
         for scanned in self.scanned(workspace) {
             let allowed = self.limits.allowance(trusted || !scanned.root.is_workspace());
             if let Err(error) = self.scan_root(&mut scan, &scanned, &allowed, mode) {
@@ -235,7 +235,7 @@ impl Roots {
                     io::ErrorKind::NotADirectory => {
                         format!("{whose} skills folder cannot be read: there is a file in its place; move it away.")
                     }
-                    // The workspace's own message, which names no path outside of the workspace.
+                    // A refusal by the guard of the workspace, whose message names no path outside of the workspace.
                     io::ErrorKind::InvalidInput => format!("{whose} skills folder cannot be read: {error}."),
                     kind => format!("{whose} skills folder cannot be read: {kind}."),
                 };
@@ -303,7 +303,7 @@ impl Roots {
     /// Returns the packages' lock, which is parsed again only if its file has changed.
     pub(crate) fn read_lock(&self) -> Result<Arc<PackagesLock>, LockError> {
         let path = &self.packages.lock;
-        // Without a state, the file is read each time.
+        // Without a stat, the file is read each time.
         let stat = Stat::of(path).ok().flatten();
         let mut known = self.lock.lock();
         if let Some((seen, lock)) = &*known
@@ -365,7 +365,7 @@ fn package_skills(folder: &Path) -> Vec<FoundSkill> {
 /// The cache of one root during a scan.
 struct Remembered<'a> {
     files: &'a KnownFiles,
-    /// Files that were used from the cache. A scan asks for each file once.
+    /// Files that were used from the cache. A scan looks up each file once.
     recognised: RefCell<Vec<FilePath<'a>>>,
     mode: CacheMode,
 }
@@ -400,7 +400,7 @@ fn seen_file(FileRecord { file, stat, cached }: FileRecord) -> SeenFile {
     SeenFile { file, stat: stat.to_string(), digest: cached.digest, skill_md }
 }
 
-/// Converts a store row to a cached file; `None` if it cannot be parsed, and the file is then read again.
+/// Converts a store row to a cached file; `None` if it cannot be parsed, in which case the file is read again.
 fn remembered(file: &SeenFile) -> Option<(Stat, CachedFile)> {
     let skill_md = match &file.skill_md {
         Some(json) => Some(Arc::new(serde_json::from_str::<SkillMd>(json).ok()?)),

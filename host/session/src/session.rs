@@ -39,7 +39,7 @@ use crate::{
 pub struct Session {
     pub(crate) host: Arc<Host>,
     workspace: String,
-    /// The user that it belongs to.
+    /// The user that the session belongs to.
     pub(crate) owner: PrincipalId,
     pub(crate) approvals: ApprovalSlot,
     /// The front of the process, for lines that name no client and for turns that no line began.
@@ -47,18 +47,18 @@ pub struct Session {
     servers: SessionServers,
     /// The notices that fronts show at the start.
     pub(crate) start_notices: Vec<String>,
-    /// Whether an earlier process opened the session first.
+    /// Whether the session was resumed, rather than created.
     pub(crate) is_resumed: bool,
     state: Mutex<SessionState>,
     agents: Mutex<Agents>,
     factory: AgentFactory,
     /// The agents that capture lines.
     pub(crate) captures: Captures,
-    /// The running turns, each with the handle that stops it.
+    /// The running turns, each with the token that stops it.
     pub(crate) running_turns: Mutex<HashMap<AgentId, CancellationToken>>,
-    /// The limit of requests to models.
+    /// The limit on requests to models.
     pub(crate) requests: Arc<Requests>,
-    /// The limit of the bytes of tool results that are stored.
+    /// The limit on the bytes of stored tool results.
     pub(crate) results: Arc<ResultRoom>,
     pub(crate) activity: Arc<Activity>,
     /// The turns whose reports are still to come.
@@ -67,15 +67,16 @@ pub struct Session {
     pub(crate) lines: RunningLines,
     /// The lines that wait for their turns.
     pub(crate) queue: Arc<LineQueue>,
-    /// The commands that run and that wait for them.
+    /// The running commands, and the commands that wait for them.
     pub(crate) order: Arc<CommandOrder>,
-    /// The lines behind a command that moves the view.
+    /// The lines that wait for a command that moves the view.
     pub(crate) moves: ViewMoves<BehindMove>,
     /// The files of the workspace, for completion.
     pub(crate) files: Arc<PathIndex>,
     /// The version of the snapshot for which the files of the workspace's skills are stored; 0 before the first.
     pub(crate) files_kept_for: AtomicU64,
-    /// Locked while a command's change is checked and committed: the only serial part among commands of different agents.
+    /// Locked while a command's change is checked and committed: the only part in which commands of different agents wait for
+    /// each other.
     pub(crate) committing: tokio::sync::Mutex<()>,
     /// Stops the session's lines if it is dropped without being closed.
     _closes: DropGuard,
@@ -109,7 +110,7 @@ pub(crate) struct Opened {
 }
 
 impl Session {
-    /// Returns the session, and the agents that become idle; `None` if its agents are not a tree.
+    /// Returns the session, and a receiver of agents that become idle; `None` if the session's agents are not a tree.
     pub(crate) fn new(host: Arc<Host>, opened: Opened, lock: SessionLock) -> Option<(Arc<Self>, IdleAgents)> {
         let Opened { hold, row, persona, snapshot, last_seq, tokens, start_notices, .. } = opened;
         let limits = &host.agent_settings.limits;
@@ -229,7 +230,7 @@ impl Session {
         self.agents.lock().living().len() > 1
     }
 
-    /// Returns the first words of the session, at most `max` characters, as a title; `None` before the first message.
+    /// Returns the session's title, or else its first words, in at most `max` characters; `None` if it has neither.
     pub async fn title(&self, max: usize) -> Option<String> {
         self.host.first_words(self.id(), max).await.ok().flatten()
     }
@@ -245,12 +246,12 @@ impl Session {
         self.approvals.set(approver);
     }
 
-    /// Returns how far tools may go.
+    /// Returns how far tools may go without asking.
     pub fn mode(&self) -> Mode {
         self.approvals.mode().get()
     }
 
-    /// Sets how far tools may go, from their next effect on. Only for the user.
+    /// Sets how far tools may go without asking, from their next effect on. Only the user may decide this.
     pub fn set_mode(&self, mode: Mode) {
         self.approvals.mode().set(mode);
     }
@@ -266,19 +267,19 @@ impl Session {
         Arc::clone(&self.front.lock())
     }
 
-    /// Sets the tools that the front itself offers to models and skills, in place of those that it offered before. A turn that
-    /// runs keeps the tools with which it began.
+    /// Replaces the tools that the front itself offers to models and skills. A running turn keeps the tools with which it began.
     pub fn set_front_tools(&self, tools: impl IntoIterator<Item = Arc<dyn OutsideTool>>) {
         Arc::make_mut(&mut *self.front.lock()).tools = tools.into_iter().collect();
     }
 
-    /// Sets the MCP servers that the client names, in place of those that it named before. They start when a turn first needs
-    /// them. Decisions of `config.toml` do not apply to them.
+    /// Replaces the MCP servers that the client names. They start when a turn first needs them. Decisions of `config.toml` do not
+    /// apply to them.
     pub fn connect_mcp(&self, servers: Vec<ClientServer>) {
         self.servers.set_named(servers, &self.workspace);
     }
 
-    /// Returns the tools outside of the sandbox for a turn. Starts MCP servers, and publishes a notice of those that are not there.
+    /// Returns the tools outside of the sandbox for a turn. Starts MCP servers, and publishes a notice about each unavailable
+    /// server.
     pub(crate) async fn outside_for_turn(&self, agent: AgentId, client: &LineClient) -> OutsideTools {
         let (packaged, left_out) = self.host.package_servers().await;
         self.servers.set_packaged(packaged, left_out);
@@ -331,7 +332,7 @@ impl Session {
         self.agents.lock()
     }
 
-    /// Returns the shared parts from which the agents of this session are made.
+    /// Returns the factory that makes the agents of this session.
     pub(crate) fn factory(&self) -> &AgentFactory {
         &self.factory
     }
@@ -358,7 +359,7 @@ impl Session {
         self.state.lock().clone()
     }
 
-    /// Changes the state. The caller has committed the change.
+    /// Changes the state. The caller has already committed the change.
     pub(crate) fn change_state(&self, change: impl FnOnce(&mut SessionState)) {
         change(&mut self.state.lock());
     }

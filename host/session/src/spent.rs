@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use crate::Session;
 
-/// Most rows that `/usage` lists.
+/// Maximum number of rows that `/usage` lists.
 const ROWS: usize = 20;
 
-/// The cost of a session: lines for the user, and the same as data.
+/// The cost of a session, as lines for the user and as data for programs.
 pub(crate) struct SpentReport {
     pub(crate) lines: Vec<String>,
     pub(crate) data: Value,
@@ -58,7 +58,7 @@ fn money(money: SpentMoney, budget: Option<Money>) -> Value {
     json!({"spent": money.spent, "reserved": money.reserved, "budget": budget})
 }
 
-/// Returns a row of the ledger for the user. `with_session`: with its session.
+/// Formats a row of the ledger for the user. `with_session` adds the row's session.
 pub fn spending_line(row: &SpendingRow, with_session: bool) -> String {
     let short = |id: &str, short: Option<String>| short.unwrap_or_else(|| text::excerpt(id, 8));
     let session = short(&row.session, row.session.parse::<SessionId>().ok().map(|id| id.short()));
@@ -81,7 +81,7 @@ pub fn spending_line(row: &SpendingRow, with_session: bool) -> String {
     line
 }
 
-/// Returns a row of the ledger for a program.
+/// Returns a row of the ledger as JSON, for programs.
 pub fn spending_object(row: &SpendingRow) -> Value {
     json!({
         "day": utc_date(row.day),

@@ -2,17 +2,17 @@
 
 use crate::{Session, SessionError, mail::minute};
 
-/// Limit of listed sessions. `patchbay sessions` lists older ones.
+/// Maximum number of listed sessions. `patchbay sessions` lists older ones.
 const LISTED: usize = 20;
-/// Limit of characters of a session's title or first words.
+/// Length limit of a session's title or first words, in characters.
 const WORDS: usize = 60;
 
 /// An entry in the list of stored sessions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredSession {
-    /// The beginning of its id that no other session has.
+    /// A prefix of the session's id that no other session has.
     pub short_id: String,
-    /// When it was used last, in UTC: `2026-11-21 20:04`.
+    /// When it was last used, in UTC: `2026-11-21 20:04`.
     pub used_at: String,
     /// Its title, or its first words.
     pub words: String,
@@ -21,7 +21,7 @@ pub struct StoredSession {
 }
 
 impl Session {
-    /// Returns the sessions of this workspace that have a message or command, the last used first, at most 20.
+    /// Returns the sessions of this workspace that have a message or command, most recently used first, at most 20.
     ///
     /// # Errors
     /// The store could not be read or written.

@@ -1,6 +1,6 @@
-//! Reads the facts and instructions that agents get at the start of a session: date, system, workspace, the git branch and commit, and
-//! AGENTS.md of the folders above the workspace. `opening` calls it once and stores the texts with the session, because the beginning
-//! of its requests must not change.
+//! Reads the facts and instructions that agents receive at the start of a session: date, system, workspace, the git branch and
+//! commit, and AGENTS.md of the folders above the workspace. `opening` calls it once and stores the texts with the session,
+//! because the beginning of its requests must not change.
 //!
 //! Nothing above the workspace is read unless the workspace is in a git repository that begins below the user's home folder.
 
@@ -19,16 +19,15 @@ use crate::{
     persona::{RULES, read_rules},
 };
 
-/// Size limit of all instructions of folders above the workspace in bytes. The nearest ones are kept.
+/// Size limit of all instructions from folders above the workspace, in bytes. The nearest instructions are kept.
 const INSTRUCTION_BYTES: usize = 64 << 10;
-/// Most folders above the workspace that are searched.
+/// Maximum number of folders that are searched, from the workspace upwards.
 const FOLDERS: usize = 32;
 /// Length limit of a path in characters.
 const PATH: usize = 500;
 
 impl Host {
-    /// Returns the facts that the agents of a new session in `workspace` are told, and
-    /// messages about unused instructions.
+    /// Returns the facts and instructions for the agents of a new session in `workspace`, and messages about unused instructions.
     pub(crate) async fn surroundings(&self, workspace: &str) -> Result<(Surroundings, Vec<String>), StoreError> {
         let root = Path::new(workspace);
         let folders = self.folders_of_repository(root);
@@ -55,8 +54,9 @@ impl Host {
         Ok((Surroundings { facts, instructions: texts }, skipped))
     }
 
-    /// Returns the workspace and the folders above it up to the top of its git repository, in this order; `None` if it is in none. The
-    /// home folder of the user and the folders that contain it are the top of no workspace below them.
+    /// Returns the workspace and the folders above it up to the top of its git repository, in this order; `None` if it is in no
+    /// repository. A repository does not count if its top is the user's home folder or contains it, unless that is the workspace
+    /// itself.
     fn folders_of_repository(&self, workspace: &Path) -> Option<Vec<PathBuf>> {
         let mut folders = Vec::new();
         for folder in workspace.ancestors().take(FOLDERS) {
@@ -87,7 +87,7 @@ impl Host {
     }
 }
 
-/// Words the facts of a session that starts at `unix_ms`. `top` is the top of the workspace's git repository.
+/// Formats the facts of a session that starts at `unix_ms`. `top` is the top of the workspace's git repository.
 fn facts(unix_ms: i64, workspace: &Path, top: Option<&Path>) -> String {
     let date = jiff::Timestamp::from_millisecond(unix_ms).unwrap_or_default().strftime("%Y-%m-%d");
     let mut lines = vec![
@@ -105,7 +105,7 @@ fn facts(unix_ms: i64, workspace: &Path, top: Option<&Path>) -> String {
     lines.join("\n")
 }
 
-/// Words the instructions of a folder above the workspace.
+/// Formats the instructions from a folder above the workspace.
 fn instructions(folder: &Path, name: &str, is_trusted: bool, rules: &str) -> String {
     let folder = shown(folder);
     let trust = match is_trusted {

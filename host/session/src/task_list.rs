@@ -1,7 +1,7 @@
-//! The tool `task_list`, with which a model shows its plan to the user. The list belongs to its agent and is stored with it; each call
-//! replaces it. Fronts read [`Session::tasks`] after the result of a tool.
+//! The tool `task_list`, with which a model shows its plan to the user. The list belongs to its agent and is stored with the
+//! agent; each call replaces it. Fronts call [`Session::tasks`] after each tool result.
 //!
-//! The tool is deferred, because most turns need no list.
+//! The tool is deferred (models find it with `find_tools`), because most turns need no list.
 
 use std::sync::{Arc, Weak};
 
@@ -15,9 +15,9 @@ use crate::{Session, prepared::Prepared};
 
 /// The name of the tool.
 const TASK_LIST: &str = "task_list";
-/// The most tasks of a list.
+/// Maximum number of tasks in a list.
 const TASKS: usize = 50;
-/// The most characters of a task.
+/// Length limit of a task, in characters.
 const CHARACTERS: usize = 200;
 
 struct TaskListTool {

@@ -1,4 +1,4 @@
-//! Runs turns, from their first rows to how they ended, and stops them. `line::turn` and `wake` begin them.
+//! Runs turns, from their first rows to their outcomes, and stops them. `line::turn` and `wake` begin them.
 
 use std::sync::Arc;
 
@@ -18,11 +18,11 @@ use crate::{
     session::SessionState,
 };
 
-/// A turn without a line, which is stored.
+/// A stored turn that was not begun by a line.
 pub(crate) struct BackgroundTurn {
     pub(crate) agent: Arc<Agent>,
     pub(crate) right: LineTurn,
-    /// The turn begins when this is cancelled; `None` for a turn that begins at once.
+    /// The turn begins when this is cancelled; `None` for a turn that begins immediately.
     pub(crate) after: Option<CancellationToken>,
     pub(crate) cause: TurnCause,
     pub(crate) ending: TurnEnding,
@@ -42,18 +42,18 @@ pub(crate) struct RunningTurn {
     pub(crate) answers: u32,
     /// The report to the agent's parent; `None` if the turn is not reported.
     pub(crate) missing: Option<MissingReport>,
-    /// The client whose line began it, or the front of the process.
+    /// The client whose line began the turn, or the front of the process.
     pub(crate) client: Arc<LineClient>,
 }
 
 impl Session {
-    /// Runs a turn to its end and commits how it ended. A stopped turn keeps the partial answer.
+    /// Runs a turn to its end and commits its outcome. A stopped turn keeps the partial answer.
     pub(crate) async fn run_turn(self: &Arc<Self>, turn: RunningTurn) -> Outcome {
         let RunningTurn { agent, right, stop, cause, ending, answers, missing, client } = turn;
         let id = agent.id();
         self.log().publish(id, EventKind::TurnBegan { turn: ending.began, cause });
         self.running_turns.lock().insert(id, stop.clone());
-        // A kill or a stop that came before this line found no turn to cancel.
+        // A kill or a stop that came before the previous statement found no turn to cancel.
         if agent.is_dead() || self.queue.is_cancelled(id) {
             stop.cancel();
         }
@@ -85,7 +85,7 @@ impl Session {
         self.log().publish(id, ended);
         lines.end(&outcome);
         let is_stopped = outcome.code == Code::TurnCancelled;
-        // The report is stored, so the parent does not wait for it any more.
+        // The report is stored, so the parent need not wait for it any more.
         drop(missing);
         if let Some(parent) = ending.report_to.filter(|_| !is_stopped && !agent.is_dead()) {
             self.mail_came(parent, id);
@@ -99,7 +99,7 @@ impl Session {
         outcome
     }
 
-    /// Returns the input of a turn, with the persona and the snapshot of this moment.
+    /// Returns the input of a turn, with the current persona and snapshot.
     pub(crate) fn turn(
         self: &Arc<Self>,
         agent: &Arc<Agent>,
@@ -140,7 +140,7 @@ impl Session {
         self.log().commit(change, || {}).await
     }
 
-    /// Adds a row that the user reads and no model.
+    /// Stores a notice for the user, which is not sent to models.
     pub(crate) async fn add_notice(&self, agent: AgentId, content: String) -> Result<(), StoreError> {
         let data = Some(serde_json::json!({ "host": true }));
         let notice = NewMessage { agent, kind: MessageKind::Notice, content, data };

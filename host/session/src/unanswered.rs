@@ -1,4 +1,4 @@
-//! Finds the message that `/retry` sends again and `/drop` takes out of the conversation.
+//! Finds the message that `/retry` sends again and `/drop` removes from the conversation.
 
 use patchbay_agent::Agent;
 use patchbay_core::{AssistantPart, AssistantRecord, Attachment, Code, MessageKind, Outcome, TurnData, text};
@@ -9,7 +9,7 @@ use crate::{Session, line::context::LineContext};
 /// Length limit of a message's excerpt, in characters.
 const EXCERPT: usize = 50;
 
-/// The last message of an agent, whose turn failed or was stopped before the model answered.
+/// The last message to an agent, if its turn failed or was stopped before the model answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UnansweredMessage {
     /// The number of the message's first row.
@@ -22,11 +22,11 @@ pub(crate) struct UnansweredMessage {
     pub(crate) excerpt: String,
 }
 
-/// The hint that a front shows with such an outcome.
+/// The hint that a front shows if a message has no answer.
 const HINT: &str =
     "The message has no answer. /retry sends it again, /drop takes it out; otherwise the next message includes it.";
 
-/// Returns the last message of the line's agent if it has no answer. The caller knows that no turn runs.
+/// Returns the last message of the line's agent if it has no answer. The caller must know that no turn is running.
 pub(crate) async fn unanswered(line: &LineContext) -> Result<Option<UnansweredMessage>, StoreError> {
     line.session.unanswered_of(&line.agent).await
 }
@@ -42,7 +42,7 @@ impl Session {
         Ok(last.and_then(without_answer))
     }
 
-    /// Notes in the outcome of a failed turn whether its message has no answer. A user who has stopped a turn knows it.
+    /// Notes in the outcome of a failed turn whether its message has no answer. A user who stopped the turn knows that.
     pub(crate) async fn note_unanswered(&self, agent: &Agent, outcome: &mut Outcome) {
         if outcome.code == Code::TurnCancelled {
             return;
@@ -113,7 +113,7 @@ mod tests {
         for (answer, expected) in [
             (None, true),
             (Some(answer("Yes.", false, &none)), false),
-            // An empty answer of the model.
+            // An empty answer from the model.
             (Some(answer("", false, &none)), false),
             (Some(answer("Half a", true, &none)), false),
             (Some(answer(" \n", true, &none)), true),

@@ -27,7 +27,7 @@ pub struct AgentInView {
     pub exchange: Vec<String>,
     /// Length of its conversation after the last answer, in tokens; `None` if unknown.
     pub context_tokens: Option<u64>,
-    /// Number of unread messages in its mailbox.
+    /// Number of unread messages in its inbox.
     pub unread: u64,
     /// The latest task list from its model.
     pub tasks: Vec<Task>,
@@ -64,7 +64,7 @@ impl Session {
         agents.iter().filter_map(|agent| Some((agent.id(), agent.answer_so_far()?))).collect()
     }
 
-    /// Returns the number of unread messages in the mailbox of the agent in view.
+    /// Returns the number of unread messages in the inbox of the agent in view.
     ///
     /// # Errors
     /// The store could not be read.

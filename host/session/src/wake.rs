@@ -1,5 +1,5 @@
-//! Turns that mail begins, and other turns without a line. An agent that runs nothing and has unread mail is told so by a
-//! message, which begins a turn.
+//! Turns that mail begins, and other turns without a line. An idle agent that has unread mail is notified by a message, which
+//! begins a turn.
 
 use std::{
     panic::AssertUnwindSafe,
@@ -35,7 +35,7 @@ pub(crate) async fn wake_idle_agents(session: Weak<Session>, mut idle: IdleAgent
 }
 
 impl Session {
-    /// Notes that mail is committed, and wakes its recipient if that is idle.
+    /// Notes that mail is committed, and wakes the recipient if it is idle.
     pub(crate) fn mail_came(&self, to: AgentId, from: AgentId) {
         self.log().publish(to, EventKind::MailArrived { from });
         self.queue.report_idle(to);
@@ -50,8 +50,8 @@ impl Session {
         Ok(if has_mail && agent.can_spend().await { Some(agent) } else { None })
     }
 
-    /// Begins a turn of an idle agent with unread mail that no notification has counted. If children of the agent still run,
-    /// their reports may come first, for a moment.
+    /// Begins a turn of an idle agent with unread mail that no notification has counted. If children of the agent are still
+    /// running, waits a moment for their reports first.
     async fn wake(self: &Arc<Self>, id: AgentId) -> Result<(), StoreError> {
         // A busy agent looks for mail again after its turn, and a stopped one after the next message.
         if self.queue.is_active(id) || self.queue.is_stopped(id) || self.with_new_mail(id).await?.is_none() {
@@ -88,7 +88,7 @@ impl Session {
             }
             Err(error) => {
                 self.queue.uncount_wake(id);
-                // Another attempt at once would fail too, for example in a session that was taken over.
+                // An immediate second attempt would fail, too, for example in a session that was taken over.
                 self.queue.stop(id, StopScope::Session);
                 right.unused();
                 Err(error)
@@ -96,8 +96,8 @@ impl Session {
         }
     }
 
-    /// Commits the notification, which counts all mail so far and marks the messages that it shows whole as read.
-    /// Returns the number of its row; `None` if no mail is new.
+    /// Commits the notification, which counts all mail so far, and marks the messages that it contains in full as read. Returns
+    /// the number of its row; `None` if no mail is new.
     async fn commit_notification(self: &Arc<Self>, agent: &Agent) -> Result<Option<u64>, StoreError> {
         let (session, id) = (Arc::clone(self), agent.id());
         let prepare = async move {
@@ -133,7 +133,7 @@ impl Session {
         }
     }
 
-    /// Runs a turn without a line on a task of its own.
+    /// Runs a turn without a line in a task of its own.
     pub(crate) fn start_background(self: &Arc<Self>, turn: BackgroundTurn) {
         let session = Arc::clone(self);
         self.lines.spawn(async move {
@@ -166,7 +166,7 @@ impl Session {
         }
     }
 
-    /// Stores that the turn of a new agent runs. Returns false if the agent was killed meanwhile.
+    /// Stores that the turn of a new agent is running. Returns false if the agent was killed meanwhile.
     async fn began(&self, agent: &Agent, change: SessionChange) -> bool {
         match self.log().commit(change, || {}).await {
             Ok(_) => true,

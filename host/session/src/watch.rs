@@ -27,7 +27,7 @@ const DIFFERS: &str = "Skills have changed on disk. Run /reload_skills to use th
 const FOLDERS: usize = 4_096;
 /// Limit of directory entries that are read to find folders.
 const ENTRIES: usize = 100_000;
-/// How deep a skill's folder is watched.
+/// Maximum depth of the watched folders below a skill's folder.
 const DEPTH: usize = 8;
 /// Interval of comparisons if not every folder is watched.
 const EVERY: Duration = Duration::from_secs(30);
@@ -36,7 +36,7 @@ const SETTLED: Duration = Duration::from_millis(250);
 /// The longest wait for a pause between changes.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Watches until it is dropped.
+/// Watches the folders of skills until it is dropped.
 #[derive(Debug)]
 pub struct SkillWatch {
     task: JoinHandle<()>,
@@ -116,7 +116,7 @@ struct Folders {
 impl Folders {
     fn new(roots: Vec<PathBuf>) -> Self {
         let changed = Arc::new(Notify::new());
-        // Events have the path that was watched on Linux, and the path without links on macOS.
+        // On Linux, events contain the path as it was watched; on macOS, links in it are resolved.
         let (tell, mut mine) = (Arc::clone(&changed), roots.clone());
         mine.extend(roots.iter().map(|root| resolved_path(root)));
         let watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
@@ -133,7 +133,7 @@ impl Folders {
     fn watch(&mut self) -> bool {
         let Some(watcher) = &mut self.watcher else { return false };
         let (folders, mut all) = folders(&self.roots);
-        // Together: macOS begins its stream of events again after each change of the paths.
+        // All paths are added in one step, because macOS restarts its event stream after each change.
         let mut watched = watcher.paths_mut();
         for folder in folders {
             // A folder that was just deleted is reported by the watch on its parent.
@@ -145,14 +145,15 @@ impl Folders {
     }
 }
 
-/// Returns whether an event concerns a root, its content, or the folders between the root and the workspace.
+/// Returns whether an event concerns a root, its contents, or the folder that contains the root.
 fn concerns(event: &Event, roots: &[PathBuf]) -> bool {
     let near = |path: &Path, root: &Path| path.starts_with(root) || root.parent() == Some(path);
     event.need_rescan() || event.paths.iter().any(|path| roots.iter().any(|root| near(path, root)))
 }
 
-/// Returns the folders to watch, and whether these are all: each root with its subfolders, and the two folders above each
-/// root, where it may appear. They are not all if a skill's folder is a link, whose target has no limit on its size.
+/// Returns the folders to watch, and whether they are complete. The folders are each root with its subfolders, and the two
+/// folders above each root, where the root may appear later. They are incomplete beyond a limit, and if a skill's folder is a
+/// link, because the link's target may have any size.
 fn folders(roots: &[PathBuf]) -> (Vec<PathBuf>, bool) {
     let above = roots.iter().flat_map(|root| root.ancestors().skip(1).take(2)).filter(|path| path.is_dir());
     let mut folders: Vec<PathBuf> = above.map(Path::to_owned).collect();
@@ -173,8 +174,8 @@ fn folders(roots: &[PathBuf]) -> (Vec<PathBuf>, bool) {
                 return (folders, false);
             }
             let Ok(kind) = entry.file_type() else { continue };
-            // A skill's folder may be a link. Its target is watched but not walked, which is why its
-            // subfolders are compared at intervals.
+            // A skill's folder may be a link. Its target is watched but not walked. Therefore skills are then also compared at
+            // intervals.
             let linked = kind.is_symlink() && depth == 0 && entry.path().is_dir();
             if (kind.is_dir() || linked) && belongs(&entry.file_name()) {
                 all &= !linked;
@@ -220,7 +221,7 @@ mod tests {
         for _ in 0..2 {
             assert!(waited(Some(every), never).await >= every + SETTLED);
         }
-        // Far less than the hour of the first change, even on a slow machine.
+        // Far less than the hour before the first change, even on a slow machine.
         assert!(start.elapsed() < Duration::from_secs(60));
     }
 
@@ -229,7 +230,7 @@ mod tests {
         assert!(timeout(SETTLED * 2, next_look(&Notify::new(), None)).await.is_err());
         // After the first change, followed by a quiet time without a second change.
         let pause = SETTLED * 3;
-        // If the process itself is held up, the next change may come in the quiet time. Then it is tried again.
+        // If the process itself is held up, the next change may come in the quiet time. Then the test tries again.
         for attempt in 1.. {
             let waited = waited(None, pause).await;
             assert!(waited >= pause + SETTLED, "{waited:?}");
@@ -242,7 +243,7 @@ mod tests {
 
     #[tokio::test]
     async fn steady_changes_delay_a_comparison_by_two_seconds() {
-        // If the process itself is held up, there may be a quiet time. Then it is tried again.
+        // If the process itself is held up, there may be a quiet time. Then the test tries again.
         for attempt in 1.. {
             let waited = waited(None, SETTLED / 10).await;
             if waited >= PATIENCE && waited < PATIENCE * 3 {
@@ -291,7 +292,7 @@ mod tests {
         assert!(folders.watch());
         fs::write(root.join("a/SKILL.md"), "x").unwrap();
         timeout(Duration::from_secs(30), folders.changed.notified()).await.unwrap();
-        // As macOS reports it.
+        // The path as macOS reports it.
         let real = home.path().canonicalize().unwrap().join("real/skills/a/SKILL.md");
         assert!(concerns(&Event::new(notify::EventKind::Any).add_path(real), &[resolved_path(&root)]));
     }

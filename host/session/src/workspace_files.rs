@@ -16,15 +16,15 @@ use patchbay_workspace::{ProtectedPaths, Workspace};
 
 use crate::filter;
 
-/// The most paths of a list. Further ones are not offered.
+/// Maximum number of paths in a list. Further paths are not offered.
 const PATHS: usize = 50_000;
-/// The longest time that listing takes.
+/// Time limit for listing the workspace.
 const TIME: Duration = Duration::from_secs(1);
 /// How long a list is used before the workspace is listed again.
 const FRESH: Duration = Duration::from_secs(3);
-/// The most paths that are offered.
+/// Maximum number of paths that are offered.
 const OFFERED: usize = 100;
-/// The longest text after `@` in bytes.
+/// Length limit of the text after `@`, in bytes.
 const TYPED: usize = 256;
 /// A folder that is never offered.
 const OWN: &str = ".patchbay";
@@ -52,13 +52,12 @@ impl<'a> PathToken<'a> {
     }
 }
 
-/// The files of one workspace, listed when they are asked for.
+/// The files of one workspace, listed on demand.
 #[derive(Debug)]
 pub(crate) struct PathIndex {
     root: PathBuf,
     protected: ProtectedPaths,
-    /// The last list and the time when it was made. The lock is held while a list is
-    /// made: only one walk runs at a time.
+    /// The last list and the time when it was made. The lock is held while a list is made, so only one walk runs at a time.
     listed: Mutex<Option<(Instant, Arc<[String]>)>>,
 }
 
@@ -67,7 +66,7 @@ impl PathIndex {
         Arc::new(Self { root, protected, listed: Mutex::default() })
     }
 
-    /// Returns the paths that fit `typed`, the best first; directories end with `/`.
+    /// Returns the paths that match `typed`, best matches first; directories end with `/`.
     pub(crate) async fn find(self: &Arc<Self>, typed: &str) -> Vec<String> {
         let (files, typed) = (Arc::clone(self), typed.to_owned());
         let found = tokio::task::spawn_blocking(move || fitting(&files.paths(), &typed));
@@ -102,15 +101,15 @@ fn is_shown(path: &str) -> bool {
         && !path.split('/').any(|part| part.eq_ignore_ascii_case(OWN))
 }
 
-/// Returns the paths that fit `typed`: first names that begin with it, then paths below such a name, then those that have
-/// its letters in their order; within each, those with fewer parts first.
+/// Returns the paths that match `typed`: first names that begin with it, then paths below such a name, then paths that contain
+/// its letters in the same order. Within each group, paths with fewer segments come first.
 fn fitting(paths: &[String], typed: &str) -> Vec<String> {
     let mut found: Vec<_> = paths.iter().filter_map(|path| Some((rank(path, typed)?, path))).collect();
     found.sort_unstable();
     found.into_iter().take(OFFERED).map(|(_, path)| path.clone()).collect()
 }
 
-/// Returns the place of `path` among those that fit `typed`, the lowest first; `None` if it does not fit.
+/// Returns the rank of `path` among the paths that match `typed`, lowest first; `None` if it does not match.
 fn rank(path: &str, typed: &str) -> Option<(u8, usize)> {
     let whole = path.trim_end_matches('/');
     let parts = whole.match_indices('/').map(|(at, _)| at + 1);
@@ -180,7 +179,7 @@ mod tests {
         fs::write(folder.path().join(".gitignore"), "out/\n").unwrap();
         let files = PathIndex::new(folder.path().to_owned(), ProtectedPaths::default());
         assert_eq!(files.find("notes").await, ["sub/notes.md"]);
-        // The list is used for some time.
+        // The list is reused for some time.
         fs::write(folder.path().join("notes.new"), "").unwrap();
         assert_eq!(files.find("notes").await, ["sub/notes.md"]);
         *files.listed.lock() = None;

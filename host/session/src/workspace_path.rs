@@ -9,8 +9,8 @@ use patchbay_core::text;
 
 use crate::SessionError;
 
-/// Returns the canonical path of a workspace as a string. A workspace thus has one identity,
-/// whichever path the user typed.
+/// Returns the canonical path of a workspace as a string. The same workspace therefore always has the same string, whichever path
+/// the user typed.
 ///
 /// # Errors
 /// [`SessionError::Folder`] if `workspace` is not a folder, or its path is not UTF-8.

@@ -1,9 +1,9 @@
 //! Stores the files of an untrusted workspace's skills once a session uses skills.
 //!
 //! A repository decides which files its skills have, up to 32 MiB, and may change them all the time. Storing them whenever a
-//! session is opened would fill the disk of a user who only lists skills there. So a new snapshot leaves them in the workspace
-//! until the session's first turn, or its first command that may read them. If a file has changed by then, the skill has no
-//! files, and a notice says so.
+//! session is opened would fill the disk of a user who only lists skills there. Therefore a new snapshot leaves the files in the
+//! workspace until the session's first turn, or its first command that may read them. If a file has changed by then, the skill
+//! has no files, and a notice says so.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,7 +18,7 @@ use patchbay_tools::SkillFilesError;
 
 use crate::{Host, Session, SessionError, building::off_thread, roots::CacheMode};
 
-/// Most skills that a notice names.
+/// Maximum number of skills that a notice names.
 const NAMED: usize = 5;
 
 impl Session {
@@ -30,7 +30,8 @@ impl Session {
         }
     }
 
-    /// Stores the files of the workspace's skills that are not stored yet. `agent` is told which ones have changed.
+    /// Stores the files of the workspace's skills that are not stored yet. A notice for `agent` names the skills whose files have
+    /// changed.
     pub(crate) async fn keep_skill_files(&self, agent: AgentId) {
         let snapshot = self.snapshot();
         if self.files_kept_for.load(Ordering::Relaxed) == snapshot.version() {
@@ -47,7 +48,7 @@ impl Session {
         }
     }
 
-    /// Returns whether this process has run a turn in the session, or a skill.
+    /// Returns whether this process has run a turn or a skill in the session.
     pub(crate) fn uses_skills(&self) -> bool {
         self.files_kept_for.load(Ordering::Relaxed) > 0
     }
@@ -65,7 +66,7 @@ fn notice(changed: &[Name]) -> String {
 }
 
 impl Host {
-    /// Stores the files of the workspace's skills of `snapshot` that are not stored yet. Returns the skills whose files have
+    /// Stores the files of the workspace's skills in `snapshot` that are not stored yet. Returns the skills whose files have
     /// changed since the snapshot was made.
     async fn keep_skill_files(
         self: &Arc<Self>,
@@ -90,8 +91,8 @@ impl Host {
         Ok(off_thread(move || store_files(&store, missing, candidates)).await??)
     }
 
-    /// Returns the files of a skill of a snapshot. Those of a workspace's skill that are not stored
-    /// yet are read from the workspace.
+    /// Returns the files of a skill of a snapshot. Files of a workspace's skill that are not stored yet are read from the
+    /// workspace.
     ///
     /// # Errors
     /// Every failure is reported as [`SkillFilesError`].
@@ -114,7 +115,7 @@ impl Host {
         }
     }
 
-    /// Returns the skills that the workspace has now with these digests.
+    /// Returns the current skills of the workspace with these digests.
     async fn candidates(
         self: &Arc<Self>,
         workspace: &str,

@@ -1,4 +1,4 @@
-//! `/agent NAME`: changes the persona. Conversation and snapshot stay.
+//! `/agent NAME`: changes the persona. The conversation and the snapshot stay the same.
 
 use patchbay_command::{Argument, Completion, Spec};
 use patchbay_core::{Code, Outcome};

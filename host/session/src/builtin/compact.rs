@@ -23,7 +23,7 @@ pub(super) static COMMAND: BuiltIn = BuiltIn {
 };
 
 async fn compact(line: &LineContext, focus: &str) -> Result<Outcome, Outcome> {
-    // No turn may begin on the conversation meanwhile.
+    // Requires the right to run a turn, because no turn may begin on the conversation meanwhile.
     if line.turn.is_none() {
         let message =
             "cannot compact while a response is streaming. Wait for it to finish or press Ctrl+C to cancel it.";

@@ -1,5 +1,5 @@
-//! `/drop`: takes the last message out of the conversation if its turn failed or was stopped before an answer. Its rows stay
-//! stored; they are not sent to the model.
+//! `/drop`: removes the last message from the conversation if its turn failed or was stopped before an answer. Its rows stay
+//! stored, but are no longer sent to the model.
 
 use patchbay_command::{Argument, Completion, Spec};
 use patchbay_core::{Code, Outcome};
@@ -22,7 +22,7 @@ pub(super) static COMMAND: BuiltIn = BuiltIn {
         },
         |line, _| {
             Box::pin(async move {
-                // Without this right, the message of a turn that begins now could be dropped.
+                // Requires the right to run a turn. Otherwise this could drop the message of a turn that is just beginning.
                 if line.turn.is_none() {
                     let message = "cannot drop a message while a response is streaming. Wait for it to finish or press \
                                    Ctrl+C to cancel it.";

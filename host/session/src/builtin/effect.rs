@@ -23,13 +23,13 @@ pub(crate) struct BuiltIn {
     pub(crate) kind: CommandKind,
     /// Whether the command begins a turn with this argument.
     pub(crate) begins_turn: fn(&Snapshot, &str) -> BeginsTurn,
-    /// Whether the command takes attached files with this argument; `None` if it never does.
+    /// Whether the command accepts attached files with this argument; `None` if it never does.
     pub(crate) takes_files: fn(&Snapshot, &str) -> Option<bool>,
-    /// Whether the command brings another agent into view. Lines behind it belong to that agent.
+    /// Whether the command brings another agent into view. Lines submitted after it belong to that agent.
     pub(crate) moves_view: bool,
     /// Whether the command is refused while a dead agent is in view.
     pub(crate) needs_living_agent: bool,
-    /// Whether a stop lets the command end by itself, because it changes files.
+    /// Whether a stopped command ends by itself instead of being aborted, because it changes files.
     pub(crate) ends_itself: bool,
     /// Computes the effect of the command. The argument was already checked against the spec.
     pub(crate) run: RunBuiltIn,
@@ -38,7 +38,7 @@ pub(crate) struct BuiltIn {
 type RunBuiltIn = for<'a> fn(&'a LineContext, &'a str) -> BoxFuture<'a, Effect>;
 
 impl BuiltIn {
-    /// Returns a command that changes the session, begins no turn and takes no files.
+    /// Returns a command that changes the session, begins no turn and accepts no files.
     pub(crate) const fn new(spec: Spec, run: RunBuiltIn) -> Self {
         Self {
             spec,
@@ -62,15 +62,16 @@ impl HasSpec for BuiltIn {
 /// Whether a line begins a turn. Such a line waits while a turn of its agent runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BeginsTurn {
-    /// The line runs at once and begins no turn.
+    /// The line runs immediately and begins no turn.
     No,
-    /// It runs at once, and changes what turns do: later lines that begin one wait until it has ended.
+    /// The line runs immediately and changes how turns run: later lines that begin a turn wait until it has ended.
     NoButDelays,
     /// The line waits until its turn can begin.
     Yes,
-    /// It runs before waiting lines if no turn runs, after commands that delay it; if a turn runs, the command is refused.
+    /// If no turn is running, the line runs before waiting lines, but after commands that delay turns. If a turn is running, the
+    /// command is refused.
     IfIdle {
-        /// Whether held lines run after it.
+        /// Whether a held queue is released, so its lines run after this one.
         releases: bool,
     },
 }

@@ -1,4 +1,4 @@
-//! `/fork [--model MODEL[/THINKING]] ["PROMPT"]`: makes a child of the agent in view, and moves the view to it.
+//! `/fork [--model MODEL[/THINKING]] ["PROMPT"]`: creates a child of the agent in view, and moves the view to it.
 
 use std::sync::Arc;
 

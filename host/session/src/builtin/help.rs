@@ -1,4 +1,4 @@
-//! `/help SKILL`: shows the metadata of a skill. It runs no component and reads no file of its folder.
+//! `/help SKILL`: shows the metadata of a skill. It runs no component; files that are not stored yet are read from the workspace.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub(super) static COMMAND: BuiltIn = BuiltIn {
     )
 };
 
-/// `files_problem` is the reason why no file of the skill can be read, if it is over a limit on files.
+/// Describes `skill`. `files_problem` is the reason why none of its files can be read, if the skill exceeds a limit on files.
 async fn describe(session: &Session, skill: &Skill, files_problem: Option<&str>) -> Result<Outcome, StoreError> {
     let manifest = &skill.manifest;
     let permits = session.host.tools.permits(skill, session.workspace()).await?;
@@ -120,7 +120,7 @@ fn alias(skill: &Skill) -> Option<String> {
     skill.manifest.command.as_ref().map(|alias| format!("/{alias}"))
 }
 
-/// Returns the same for programs.
+/// Returns the same data as JSON, for programs.
 fn data(skill: &Skill, capabilities: &[(String, &str, Option<String>)], files: Option<&FileSet>) -> serde_json::Value {
     let manifest = &skill.manifest;
     let audience = manifest.audience;
@@ -156,7 +156,7 @@ fn data(skill: &Skill, capabilities: &[(String, &str, Option<String>)], files: O
     })
 }
 
-/// The most files that are listed.
+/// Maximum number of files that are listed.
 const MAX_FILES: usize = 100;
 
 /// Returns the lines about the skill's files other than SKILL.md and the component; none if there are none.

@@ -1,4 +1,5 @@
-//! `/history [N]`: shows the last messages of the agent in view and their answers, shortened.
+//! `/history [N]`: shows the last messages of the agent in view and their answers, shortened. In this file, an exchange is a
+//! message with its answer.
 
 use patchbay_command::{Argument, Completion, Spec};
 use patchbay_core::{Code, MessageKind, Outcome};
@@ -8,11 +9,11 @@ use serde_json::json;
 use super::{BuiltIn, CommandKind};
 use crate::{line::context::LineContext, recap};
 
-/// Number of exchanges without an argument.
+/// Number of exchanges shown without an argument.
 const DEFAULT: usize = 10;
-/// Largest number of exchanges.
+/// Largest number of exchanges that can be requested.
 const MAX: usize = 100;
-/// Limit of the shown text in bytes. Earlier exchanges are left out.
+/// Size limit of the shown text, in bytes. Earlier exchanges are left out.
 const BYTES: usize = 64 << 10;
 
 pub(super) static COMMAND: BuiltIn = BuiltIn {
@@ -56,21 +57,22 @@ struct ShownHistory {
     exchanges: usize,
 }
 
-/// Returns the last exchanges, oldest first, with a blank line between two of them. One exchange at a time is in memory.
+/// Returns the last exchanges, oldest first, separated by blank lines. Reads one exchange at a time, to bound memory.
 async fn last_exchanges(line: &LineContext, count: usize) -> Result<ShownHistory, StoreError> {
     let (store, session, agent) = (line.session.log().store(), line.session.id(), line.agent.id());
     let (mut before, mut bytes, mut exchanges) = (u64::MAX, 0, 0);
-    // The newest exchange belongs to the turn that runs.
+    // Only the newest exchange can belong to the running turn.
     let mut is_running = line.agent.is_answering();
-    // Whether the message after this one joined its turn.
+    // Whether the message that follows in the conversation joined an earlier turn.
     let mut is_joined = false;
-    // The newest first.
+    // The exchanges, newest first.
     let mut blocks: Vec<String> = Vec::new();
     let mut more = false;
     while let Some((said, answer)) = store.exchange_before(session, agent, before).await? {
         before = said.seq;
         let mut lines = recap::lines(&said, answer.as_ref(), std::mem::take(&mut is_running));
-        // The answer to a skill's instructions may be the answer to the message after them, and so may the answer to a message.
+        // A skill's instructions without an answer share the answer of the next message. So does a message whose turn the next
+        // message joined.
         let leads = (said.kind == MessageKind::Skill || is_joined) && answer.is_none();
         is_joined = said.data.as_ref().is_some_and(|data| data.get("joined").is_some());
         let next = blocks.last_mut().filter(|_| leads);

@@ -1,5 +1,5 @@
-//! `/mode ask|edits|plan`: how far tools may go. It takes effect with the next effect of any
-//! agent, even of a call that runs.
+//! `/mode ask|edits|plan`: sets how far tools may go without asking. The mode applies from the next effect of any agent on, even
+//! within a running call.
 
 use patchbay_command::{Argument, Completion, Spec};
 use patchbay_core::{Code, Outcome, text};

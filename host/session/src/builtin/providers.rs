@@ -1,4 +1,4 @@
-//! `/providers [refresh]`: lists the providers and their states; `refresh` asks their APIs for the models first.
+//! `/providers [refresh]`: lists the providers and their states; `refresh` requests the models from their APIs first.
 
 use patchbay_command::{Argument, Completion, Spec};
 use patchbay_core::{Code, Outcome};

@@ -17,7 +17,7 @@ pub(super) static COMMAND: BuiltIn = BuiltIn {
         |line, _| {
             Box::pin(async {
                 let (host, id) = (&line.session.host, line.session.id());
-                // If the store cannot be read, the whole id does as well.
+                // If the store cannot be read, the whole id is used instead.
                 let short = host.store.short_id(id).await.unwrap_or_else(|_| id.to_string());
                 Outcome::ok(Code::Quit, format!("The session is kept. To continue: {} --session {short}", host.program))
                     .into()

@@ -1,4 +1,4 @@
-//! `/reload_skills`: builds a new snapshot for this session. Conversation and persona stay.
+//! `/reload_skills`: builds a new snapshot for this session. The conversation and the persona stay the same.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! `/rename TITLE`: gives the session a title, which lists of sessions show instead of its first words.
+//! `/rename TITLE`: gives the session a title, which session lists show instead of its first words.
 
 use patchbay_command::{Argument, Completion, Spec};
 use patchbay_core::{Code, Outcome, text};

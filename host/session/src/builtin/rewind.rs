@@ -1,5 +1,6 @@
-//! `/rewind [N [--files|--files-only]]`: lists the messages to the agent in view, or goes back to before one of them:
-//! the conversation continues as a new agent, and the files get back their contents from before that message.
+//! `/rewind [N [--files|--files-only]]`: lists the messages to the agent in view, or goes back to before one of them. The
+//! conversation then continues as a new agent. `--files` also restores the files to their contents from before that message;
+//! `--files-only` restores the files alone.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use super::{
 };
 use crate::{change_sets::group_since, line::context::LineContext, recap, tree::rewind::RewoundMessage};
 
-/// The most messages that are listed.
+/// Maximum number of messages that are listed.
 const LISTED: usize = 50;
 
 pub(super) static COMMAND: BuiltIn = BuiltIn {
@@ -36,7 +37,7 @@ pub(super) static COMMAND: BuiltIn = BuiltIn {
     )
 };
 
-/// What goes back.
+/// The parts that are restored to their earlier state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum GoesBack {
     Conversation,
@@ -75,14 +76,14 @@ async fn rewind(line: &LineContext, argument: &str) -> Result<Effect, Outcome> {
         let message = format!("message {number} was not found. /rewind lists your messages.");
         Outcome::error(Code::MessageNotFound, message)
     })?;
-    // The list has the beginning of the text alone.
+    // The list only contains the beginning of each text.
     let row = store.messages(line.session.id(), chosen.seq, 1).await.map_err(|error| failed(&error))?.pop();
     let row = row.unwrap_or_else(|| chosen.clone());
     let undone = match parts {
         GoesBack::Conversation => None,
         GoesBack::Both | GoesBack::Files => undo_since(line, row.seq).await?,
     };
-    // A stopped command makes no agent.
+    // A stopped command does not create an agent.
     if parts == GoesBack::Files || (line.stop.is_cancelled() && undone.is_some()) {
         return files_alone(number, undone).map(Effect::from);
     }
@@ -105,7 +106,7 @@ async fn rewind(line: &LineContext, argument: &str) -> Result<Effect, Outcome> {
     })))
 }
 
-/// Returns the list of the messages, the last one at its end.
+/// Returns the list of the messages, with the last message at the end.
 fn listed(messages: &[MessageRow]) -> Outcome {
     if messages.is_empty() {
         return Outcome::ok(Code::RewindListed, "There are no messages to go back to.")
@@ -124,7 +125,7 @@ fn listed(messages: &[MessageRow]) -> Outcome {
     Outcome::ok(Code::RewindListed, lines.join("\n")).with_data(json!({"messages": data}))
 }
 
-/// Undoes the changes of files since the row `first`; `None` if there are none.
+/// Undoes all file changes since the row `first`. Returns `None` if there are none.
 async fn undo_since(line: &LineContext, first: u64) -> Result<Option<RestoredFiles<'_>>, Outcome> {
     let (session, store) = (&line.session, line.session.log().store());
     let sets = store.change_sets(session.id()).await.map_err(|error| failed(&error))?;

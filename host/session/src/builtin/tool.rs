@@ -9,14 +9,14 @@ use serde_json::{Map, Value};
 use super::{BuiltIn, CommandKind};
 use crate::{invoke, line::context::LineContext};
 
-/// How many tools of a skill an error names.
+/// Maximum number of tools that an error names.
 const NAMED_TOOLS: usize = 20;
 
 pub(super) static COMMAND: BuiltIn = BuiltIn {
     kind: CommandKind::Calls,
     needs_living_agent: true,
     takes_files: |_, argument| {
-        // Only skills are handed attachments.
+        // Attachments are only passed to skills, not to MCP servers.
         (!is_of_server(split(argument).0)).then_some(true)
     },
     ..BuiltIn::new(
@@ -43,7 +43,7 @@ async fn run(line: &LineContext, name: &str, json: &str) -> Result<Outcome, Outc
             session.keep_files_for(skill, agent).await;
             session.outside_for(skill, agent, &line.client).await
         }
-        // Starts the servers.
+        // This also starts the MCP servers.
         None if is_of_server(name) => session.outside_for_turn(agent, &line.client).await,
         None => session.outside_now(&line.client).await,
     };
@@ -65,7 +65,7 @@ fn is_of_server(name: &str) -> bool {
     name.starts_with("mcp__")
 }
 
-/// Parses the input of the tool `name`. No text is `{}`.
+/// Parses the input of the tool `name`. An empty input means `{}`.
 fn read_input(name: &str, json: &str) -> Result<Value, String> {
     if json.is_empty() {
         return Ok(Value::Object(Map::new()));
@@ -89,7 +89,7 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// Returns the outcome of a call without a tool. If the skill exists, its tools are named.
+/// Returns the outcome of a call whose tool was not found. If the skill exists, the message lists its tools.
 fn not_found(snapshot: &Snapshot, error: &ToolError) -> Outcome {
     let advice = match error {
         ToolError::NotFound(name) => advice(snapshot, name),

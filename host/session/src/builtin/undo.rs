@@ -56,12 +56,12 @@ fn running() -> Outcome {
     Outcome::error(Code::TurnRunning, message)
 }
 
-/// Returns `count` as a number of files.
+/// Formats a number of files, such as `2 files`.
 pub(super) fn files(count: usize) -> String {
     format!("{count} {}", if count == 1 { "file" } else { "files" })
 }
 
-/// The changes that the user names.
+/// The changes that the user selected with the arguments.
 pub(super) struct Wanted {
     number: Option<u64>,
     only: bool,
@@ -80,10 +80,10 @@ impl Wanted {
         Some(wanted)
     }
 
-    /// Returns the change group.
+    /// Returns the change group that was selected.
     ///
     /// # Errors
-    /// The outcome of a refused command if it is not found.
+    /// The outcome of the refused command if the group is not found, or of a store error.
     pub(super) async fn find(&self, line: &LineContext) -> Result<ChangeGroup, Outcome> {
         let (session, store) = (&line.session, line.session.log().store());
         let sets = store.change_sets(session.id()).await.map_err(|error| failed(&error))?;
@@ -104,10 +104,10 @@ pub(super) fn failed(error: &patchbay_store::StoreError) -> Outcome {
 }
 
 impl Session {
-    /// Returns the agents of the session, dead ones too.
+    /// Returns the agents of the session, including dead ones.
     ///
     /// # Errors
-    /// The outcome of an error of the store.
+    /// The outcome of a store error.
     pub(super) async fn all_agents(&self) -> Result<Vec<AgentRow>, Outcome> {
         let store = self.log().store();
         let mut agents = store.agents(self.id()).await.map_err(|error| failed(&error))?;
@@ -115,17 +115,17 @@ impl Session {
         Ok(agents)
     }
 
-    /// Returns whether an agent of the group other than `own` has a turn. `own` is busy with the command itself.
+    /// Returns whether an agent of the group other than `own` is running a turn. `own` is busy with the command itself.
     fn is_worked_on(&self, group: &ChangeGroup, own: AgentId) -> bool {
         let agents = self.agents();
         let others = group.agents.iter().filter(|agent| **agent != own).filter_map(|agent| agents.get(*agent));
         others.into_iter().any(|agent| agent.is_answering())
     }
 
-    /// Returns the changes of the files that `group` changed, without undone changes.
+    /// Returns the changes to the files of `group` as [`ChangeGroup::by_file`] filters them.
     ///
     /// # Errors
-    /// The outcome of an error of the store.
+    /// The outcome of a store error.
     pub(super) async fn changes_of(&self, group: &ChangeGroup) -> Result<ChangesByFile, Outcome> {
         let rows = self.log().store().file_changes(self.id(), &group.numbers).await.map_err(|error| failed(&error))?;
         Ok(group.by_file(rows))
@@ -134,7 +134,7 @@ impl Session {
     /// Returns the [`FileReverter`] for the command of `line`, which shows or undoes `group`.
     ///
     /// # Errors
-    /// The outcome of an error of the store.
+    /// The outcome of a store error.
     pub(super) async fn file_reverter(&self, line: &LineContext, group: &ChangeGroup) -> Result<FileReverter, Outcome> {
         let (hold, call) = (self.log().hold(), CallId::of_line(line.line));
         let tools = &self.host.tools;
@@ -151,7 +151,7 @@ pub(super) struct RestoredFiles<'a> {
     reverter: FileReverter,
     shown: FileDifferences,
     pub(super) restored: Vec<String>,
-    /// The files that were left alone, with the reason.
+    /// The files that were left alone, with the reasons.
     pub(super) refused: Vec<(String, String)>,
     /// The number of the command's own change; `None` if it changed no file.
     own: Option<u64>,
@@ -161,7 +161,7 @@ impl<'a> RestoredFiles<'a> {
     /// Undoes the changes of `group`.
     ///
     /// # Errors
-    /// The outcome of a command that is refused: an agent works on the files, or the store failed.
+    /// The outcome of a refused command: an agent is working on the files, or the store failed.
     pub(super) async fn new(line: &'a LineContext, group: ChangeGroup) -> Result<Self, Outcome> {
         if line.session.is_worked_on(&group, line.agent.id()) {
             return Err(running());
@@ -182,7 +182,8 @@ impl<'a> RestoredFiles<'a> {
             }
             match self.take_back(&path, &rows).await {
                 Ok(true) => self.restored.push(path),
-                // An earlier undo in the group may have restored it, and can still be undone itself.
+                // An earlier undo in the group may have restored the file. The change is not marked as undone again, because that
+                // undo can still be undone.
                 Ok(false) if self.group.is_since => {}
                 Ok(false) => done.push(path),
                 Err(reason) => self.refused.push((path, reason)),
@@ -201,8 +202,8 @@ impl<'a> RestoredFiles<'a> {
         json!({"own": self.own, "restored": self.restored, "refused": refused})
     }
 
-    /// Returns the differences, the files that were left alone, and how to redo it, under a first line. `again` is the number of the
-    /// change, if the rest can be undone by it.
+    /// Appends to `message` the differences, the files that were left alone, and the command that redoes the changes. `again` is
+    /// the number of the change, if it can be used to undo the rest later.
     pub(super) fn under(&self, mut message: String, again: Option<u64>) -> String {
         if !self.shown.is_empty() {
             message += &format!("\n{}", self.shown);
@@ -218,7 +219,7 @@ impl<'a> RestoredFiles<'a> {
     /// Undoes the changes of one file. Returns whether the file changed.
     ///
     /// # Errors
-    /// The reason that the file was left alone.
+    /// The reason why the file was left alone.
     async fn take_back(&mut self, path: &str, rows: &[FileChangeRow]) -> Result<bool, String> {
         let now = self.reverter.now(path).await?;
         let found = now.as_ref().map(|now| now.file.digest);

@@ -37,8 +37,8 @@ async fn usage(line: &LineContext) -> Result<Outcome, StoreError> {
         costs.push(cost(session, of).await);
     }
     let mut lines: Vec<String> = by_model.iter().zip(&costs).map(|(of, cost)| shown(of, cost.as_ref())).collect();
-    // Requests that were cut off before the provider reported anything count their estimate. Earlier builds stored no model with
-    // the requests of skills.
+    // Tokens without a model. A request that was cut off before the provider reported its usage counts with an estimate, and
+    // earlier builds stored no model for the requests of skills.
     let others = counted.saturating_sub(total.uncached());
     if others > 0 {
         lines.push(format!("Other requests: {} tokens", text::with_commas(others)));
@@ -76,7 +76,7 @@ async fn usage(line: &LineContext) -> Result<Outcome, StoreError> {
 struct Cost {
     currency: String,
     amount: Decimal,
-    /// Whether long requests have other prices, which the sum ignores.
+    /// Whether long requests have other prices, which the amount ignores.
     is_estimate: bool,
 }
 
@@ -88,7 +88,7 @@ async fn cost(session: &Session, of: &ModelUsage) -> Option<Cost> {
     Some(Cost { amount: prices.estimate(of.usage)?, currency: prices.currency, is_estimate })
 }
 
-/// Returns the sum of costs of one currency. If it lacks the cost of some tokens, `is_whole` is false.
+/// Returns the sum of costs, or `None` if their currencies differ. `is_whole` is false if the cost of some tokens is unknown.
 fn in_all<'a>(costs: impl Iterator<Item = &'a Cost>, is_whole: bool) -> Option<String> {
     let costs: Vec<_> = costs.collect();
     let currency = &costs.first()?.currency;

@@ -1,4 +1,5 @@
-//! The open questions of a session. All its clients are asked; the first answer counts, and the question is withdrawn from the others.
+//! The open questions of a session. All its clients are asked; the first answer counts, and the question is withdrawn from the
+//! others.
 
 use std::{
     sync::{
@@ -21,10 +22,10 @@ use crate::{ClientIdentity, Session};
 
 /// A question that waits for its answer.
 pub struct OpenQuestion {
-    /// Its number in the session. Later questions have higher ones. The first is random, so a client that still shows a question of
-    /// an earlier opening cannot answer another one.
+    /// The question's number in the session. Later questions have higher numbers. The first number is random, so a client that
+    /// still shows a question from before the session was reopened cannot answer a new one.
     pub id: u64,
-    /// What is asked.
+    /// The question as clients show it.
     pub question: Question,
     answer: Mutex<Option<oneshot::Sender<PersonAnswer>>>,
     is_allowed: AtomicBool,
@@ -36,7 +37,8 @@ impl OpenQuestion {
         self.question.answers().into_iter().filter(|answer| may_give(client, *answer)).collect()
     }
 
-    /// Answers the question. Returns false if another answer was first, the call was stopped, or the client may not give this answer.
+    /// Answers the question. Returns false if another answer came first, the call was stopped, or the client may not give this
+    /// answer.
     pub fn answer(&self, approval: Approval, client: Option<&ClientIdentity>) -> bool {
         if !may_give(client, approval) {
             return false;
@@ -66,7 +68,7 @@ pub(super) struct SharedQuestions {
     patience: Duration,
 }
 
-/// Removes a question that is answered or withdrawn.
+/// Removes its question from the open ones when it is dropped.
 struct AskedOnce<'a> {
     questions: &'a SharedQuestions,
     id: u64,
@@ -81,12 +83,12 @@ impl Drop for AskedOnce<'_> {
 impl SharedQuestions {
     pub(super) fn new(session: &Arc<Session>, patience: Duration) -> Arc<Self> {
         let [.., a, b, c, d, e, f] = session.store().source().uuid();
-        // 48 bits: JavaScript reads numbers up to 53 exactly.
+        // 48 bits, because JavaScript reads only integers of up to 53 bits exactly.
         let last = AtomicU64::new(u64::from_be_bytes([0, 0, a, b, c, d, e, f]));
         Arc::new(Self { session: Arc::downgrade(session), last, open: watch::Sender::default(), patience })
     }
 
-    /// Returns the open questions, and how they change.
+    /// Subscribes to the list of open questions.
     pub(super) fn subscribe(&self) -> watch::Receiver<Vec<Arc<OpenQuestion>>> {
         self.open.subscribe()
     }
@@ -95,7 +97,7 @@ impl SharedQuestions {
         !self.open.borrow().is_empty()
     }
 
-    /// Adds a row about a question without an answer.
+    /// Stores a notice about a question that was not answered in time.
     async fn gave_up(&self, question: &Question) {
         let Some(session) = self.session.upgrade() else { return };
         let minutes = self.patience.as_secs().div_ceil(60);

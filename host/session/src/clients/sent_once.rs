@@ -1,6 +1,6 @@
-//! Lines that a client sends with a key. Each runs once, however often it is sent, also if the connection or the process ended before
-//! the client had a response. The key is kept with the id of the line before it is submitted, and the line's rows have both:
-//! a line that is not open and has no row has done nothing, and runs when it is sent again.
+//! Lines that a client sends with a key. Each line runs once, however often it is sent, even if the connection or the process
+//! ended before the client received a response. The key is stored with the line's id before the line is submitted, and the line's
+//! rows contain both. A line that is not open and has no row has therefore done nothing, and runs when it is sent again.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,20 +17,20 @@ use crate::{LineClient, LineInput, Submitted};
 
 /// How often to check whether a line that was sent before has ended.
 const END_LOOK: Duration = Duration::from_millis(50);
-/// Rows that are read at once.
+/// Number of rows per read of the store.
 const PAGE: u32 = 64;
 
 /// The result of looking up the key of a line.
 pub enum SentOnce<'a> {
     /// The line has not run and may be submitted.
     New(OnceLine<'a>),
-    /// The line was submitted before, and is this one.
+    /// The line was already submitted, and has this id.
     Repeated(LineId),
-    /// The key was sent with another line.
+    /// The key was already sent with another line.
     Other,
 }
 
-/// A line to submit. Lines with other keys wait meanwhile.
+/// A line to submit. While this exists, lines with other keys wait.
 pub struct OnceLine<'a> {
     shared: &'a SharedSession,
     key: Arc<str>,
@@ -48,7 +48,8 @@ impl OnceLine<'_> {
 }
 
 impl SharedSession {
-    /// Looks up the key of a line of `person`. `request` is the digest of everything that makes the line, and of the session.
+    /// Looks up the key of a line from `person`. `request` is the digest of the session and of everything that the line consists
+    /// of.
     ///
     /// # Errors
     /// The store could not be read or written.
@@ -72,7 +73,7 @@ impl SharedSession {
 
     async fn has_run(&self, line: LineId) -> Result<bool, StoreError> {
         if self.session.is_open(line) {
-            // It may wait since an earlier process, or since a turn failed. Sending it again asks for it.
+            // The line may have been waiting since an earlier process, or since a turn failed. The client expects it to run now.
             self.session.release_queue();
             return Ok(true);
         }
@@ -81,7 +82,8 @@ impl SharedSession {
             || store.has_call(CallId::of_line(line)).await?)
     }
 
-    /// Waits for the end of a line that was sent with a key, and returns how it ended, from its rows; `None` if they do not tell.
+    /// Waits for the end of a line that was sent with a key, and returns its outcome according to its rows; `None` if they do not
+    /// contain it.
     ///
     /// # Errors
     /// The store could not be read or written.
@@ -113,7 +115,7 @@ impl SharedSession {
         }
     }
 
-    /// Returns how the turn of a message ended; `None` if it runs, or if the row began and joined none.
+    /// Returns the outcome of the turn that `message` began or joined; `None` if the turn is still running, or if there is none.
     async fn turn_outcome(&self, message: &MessageRow) -> Result<Option<Outcome>, StoreError> {
         let (store, session) = (self.session.store(), self.session.id());
         let joined = message.data.as_ref().and_then(|data| data["joined"].as_u64());

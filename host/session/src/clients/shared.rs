@@ -30,40 +30,40 @@ pub struct SharedSession {
     questions: Arc<SharedQuestions>,
     clients: Mutex<SeatedClients>,
     last: AtomicU64,
-    /// Prompts of all clients that have no answer yet.
+    /// Number of prompts from all clients that have no answer yet.
     prompts: AtomicUsize,
     told: broadcast::Sender<Told>,
 }
 
 struct SeatedClients {
     seated: BTreeMap<u64, Option<ClientIdentity>>,
-    /// When the last client left, or something ran; the opening of the session at first.
+    /// When the last client left or something last ran. Initially the time when the session was opened.
     used: Instant,
 }
 
-/// What a client did that concerns the others, in a line.
+/// A line about something that a client did and that concerns the others.
 #[derive(Clone)]
 struct Told {
     by: u64,
     line: Arc<str>,
 }
 
-/// What a client has to learn about the others.
+/// An event that a client of a shared session has to learn.
 pub enum SeatEvent {
     /// The questions that are open now.
     Questions(Vec<Arc<OpenQuestion>>),
-    /// What another client did.
+    /// A line about something that another client did.
     Told(Arc<str>),
 }
 
-/// A client of a session. It leaves when this is dropped.
+/// A client's seat in a session. Dropping the seat makes the client leave.
 pub struct Seat {
     shared: Arc<SharedSession>,
     id: u64,
     identity: Option<ClientIdentity>,
     told: broadcast::Receiver<Told>,
     questions: watch::Receiver<Vec<Arc<OpenQuestion>>>,
-    /// Prompts of this client that have no answer yet.
+    /// Number of prompts from this client that have no answer yet.
     prompts: usize,
 }
 
@@ -89,12 +89,12 @@ impl SharedSession {
         &self.session
     }
 
-    /// Returns the open questions, and how they change.
+    /// Subscribes to the list of open questions.
     pub fn questions(&self) -> watch::Receiver<Vec<Arc<OpenQuestion>>> {
         self.questions.subscribe()
     }
 
-    /// Returns the names of the clients, in the order in which they came.
+    /// Returns the names of the clients, in the order in which they joined.
     pub fn clients(&self) -> Vec<Arc<str>> {
         self.clients.lock().seated.values().flatten().map(|identity| Arc::clone(&identity.name)).collect()
     }
@@ -104,12 +104,13 @@ impl SharedSession {
         let id = self.last.fetch_add(1, Ordering::Relaxed);
         self.clients.lock().seated.insert(id, identity.clone());
         let (told, mut questions) = (self.told.subscribe(), self.questions.subscribe());
-        // Those that are open already are new to this client.
+        // Questions that are already open are new to this client.
         questions.mark_changed();
         Seat { shared: Arc::clone(self), id, identity, told, questions, prompts: 0 }
     }
 
-    /// Returns whether there has been no client, no work and no question for this long. Notes the time otherwise.
+    /// Returns whether there has been no client, no work and no question for longer than `idle`. If there is any, notes `now` as
+    /// the last use.
     pub(super) fn is_unused_since(&self, now: Instant, idle: Duration) -> bool {
         let mut clients = self.clients.lock();
         if !clients.seated.is_empty() || !self.session.is_idle() || self.questions.is_any() {
@@ -120,17 +121,17 @@ impl SharedSession {
 }
 
 impl Seat {
-    /// Returns the session and its other clients.
+    /// Returns the session that the client has joined.
     pub fn shared(&self) -> &Arc<SharedSession> {
         &self.shared
     }
 
-    /// Returns whose client this is; `None` for the front of the process.
+    /// Returns the client's identity; `None` for the front of the process.
     pub fn identity(&self) -> Option<&ClientIdentity> {
         self.identity.as_ref()
     }
 
-    /// Waits for what this client has to learn about the others. The first call returns the open questions at once. Cancel safe.
+    /// Waits for the client's next event. The first call returns the open questions immediately. Cancel safe.
     pub async fn next(&mut self) -> SeatEvent {
         loop {
             tokio::select! {
@@ -145,7 +146,7 @@ impl Seat {
         }
     }
 
-    /// Tells the other clients what this one did.
+    /// Sends the other clients a line about something that this client did.
     pub fn tell_others(&self, line: &str) {
         let Some(identity) = &self.identity else { return };
         let line = format!("{}: {line}", identity.name).into();
@@ -161,7 +162,7 @@ impl Seat {
         }
     }
 
-    /// Notes how many prompts of this client have no answer yet.
+    /// Sets the number of prompts from this client that have no answer yet.
     pub fn set_prompts(&mut self, prompts: usize) {
         let before = std::mem::replace(&mut self.prompts, prompts);
         self.shared.prompts.fetch_add(prompts, Ordering::Relaxed);

@@ -89,7 +89,7 @@ async fn paths_are_completed_at_the_cursor() {
     let places: Vec<_> = found.iter().map(|found| (found.text.as_str(), found.start, found.end)).collect();
     assert_eq!(places, [("@notes.md", 5, 8), ("@\"my notes.md\"", 5, 8)]);
     assert!(found.iter().all(|found| found.takes_argument));
-    // Elsewhere nothing is completed, and a command only at its end.
+    // Nothing is completed elsewhere, and commands are completed only at their end.
     assert_eq!(session.complete_at(text, 2).await, []);
     assert_eq!(session.complete_at("/ski", 2).await, []);
     assert_eq!(session.complete_at("/ski\n", 5).await, []);

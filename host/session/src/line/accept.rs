@@ -1,5 +1,5 @@
-//! Accepts lines. A front submits a line and gets its id at once; what becomes of the line is decided then, from the state of that
-//! moment. The line runs in its own task until it ends or is stopped.
+//! Accepts lines. Submitting a line returns its id immediately. How the line is handled is decided at that moment, from the
+//! session's current state. The line then runs in its own task until it ends or is stopped.
 
 use std::{
     collections::BTreeMap,
@@ -33,7 +33,7 @@ const LINE_BYTES: usize = 1 << 20;
 
 pub(crate) enum Accepted {
     Message,
-    /// It runs. A command that waits is resolved again when it begins.
+    /// The command runs. If it has to wait first, it is resolved again when it begins.
     Command(TypedCommand),
     /// The line is captured for a later `/fork`.
     Captured,
@@ -49,7 +49,7 @@ struct ArrivingLine {
     /// Whether `/model` is also accepted while a turn runs.
     during_turn: bool,
     agent: Arc<OnceLock<AgentId>>,
-    /// The memory for its files, or why there is none.
+    /// The memory for its files, or the outcome if there is not enough.
     memory: Result<Option<UsedMemory>, Outcome>,
     outcome: oneshot::Sender<Outcome>,
     busy: ActivityGuard,
@@ -61,22 +61,22 @@ struct LineStart {
     outcome: oneshot::Sender<Outcome>,
     /// Whether later lines that begin a turn wait for this one.
     delays: bool,
-    /// Cancelled when the line may begin; `None` for one that may at once.
+    /// Cancelled when the line may begin; `None` if it may begin immediately.
     after: Option<CancellationToken>,
     busy: Option<ActivityGuard>,
 }
 
 impl Session {
-    /// Submits a line, as typed, for the agent in view and returns at once. The line runs even if the result is not awaited;
+    /// Submits a line, as typed, for the agent in view and returns immediately. The line runs even if the result is not awaited;
     /// its outcome is also published as [`EventKind::LineEnded`].
     ///
-    /// Commands of an agent that call a tool or change the session run one after another in the order of their lines,
-    /// even during a turn. Commands that only show the session wait for those that change it, and `/kill`, `/switch`
-    /// and `/quit` for none. Messages, and commands that begin a turn, run one after another in the order of their
-    /// lines: they wait in the queue ([`Session::queue`]) during a turn, unless they join it ([`LineInput::joins`]),
-    /// and while an earlier command runs that changes what turns do, such as `/model`. A message or such a command also
-    /// releases a held queue and runs after its lines. Lines behind a `/fork` or a `/switch` that has not ended belong
-    /// to the agent that it brings into view, and wait for it.
+    /// Commands of an agent that call a tool or change the session run one after another in the order of their lines, even during
+    /// a turn. Commands that only show the session wait for earlier commands that change it. `/kill`, `/mode`, `/quit` and
+    /// `/switch` wait for no other command. Messages, and commands that begin a turn, also run one after another in the order of
+    /// their lines. They wait in the queue ([`Session::queue`]) during a turn, unless they join it ([`LineInput::joins`]), and
+    /// while an earlier command that changes how turns run, such as `/model`, is running. They also release a held queue, and run
+    /// after its lines. Lines submitted after a `/fork`, `/rewind` or `/switch` that has not ended belong to the agent that it
+    /// brings into view, and wait for it. Commands that only show the session, `/kill`, `/mode` and `/quit` do not.
     ///
     /// # Panics
     /// Outside of a Tokio runtime.
@@ -92,7 +92,7 @@ impl Session {
         self.receive(self.host.store.source().line_id(), input, false)
     }
 
-    /// Like [`Session::submit_input`], for a line whose id is known already.
+    /// Like [`Session::submit_input`], for a line whose id is already known.
     pub(crate) fn submit_as(self: &Arc<Self>, id: LineId, input: LineInput) -> Submitted {
         self.receive(id, input, false)
     }
@@ -143,7 +143,7 @@ impl Session {
         Submitted { id, view, agent, waits_for, is_behind_move, outcome }
     }
 
-    /// Returns the fate of a line behind a command that moves the view.
+    /// Returns the function that decides the fate of a line submitted after a command that moves the view.
     fn behind_move(self: &Arc<Self>, line: ArrivingLine) -> BehindMove {
         let session = Arc::downgrade(self);
         Box::new(move |after| {
@@ -155,7 +155,7 @@ impl Session {
         })
     }
 
-    /// Decides what becomes of a line, and starts it. Returns the command that it waits for.
+    /// Decides how a line is handled, and starts it. Returns the command that it waits for.
     fn accept(self: &Arc<Self>, line: ArrivingLine, after: Option<CancellationToken>) -> Option<LineId> {
         let ArrivingLine { id, mut typed, mut input, during_turn, agent: of_agent, memory, outcome, busy } = line;
         let (agent, state) = (self.agent_in_view(), self.state());
@@ -164,11 +164,11 @@ impl Session {
             command.resolve(&state.snapshot);
         }
 
-        // The effects that it may have.
+        // First, decide which effects the line may have.
         let unused_files = typed.drop_unused_files(&mut input, &state.snapshot);
         let mut file_memory = None;
         let checked = check(&agent, &typed, &input, &state).and_then(|()| {
-            // Files that are not used need none.
+            // Unused files need no memory.
             file_memory = if input.attachments.is_empty() { None } else { memory? };
             Ok(())
         });
@@ -184,7 +184,7 @@ impl Session {
             (Ok(()), TypedLine::Command(command)) => Accepted::Command(command),
         };
 
-        // When it may begin. A line that begins a turn enters its agent's queue before this returns.
+        // Then decide when the line may begin. A line that begins a turn enters its agent's queue before this function returns.
         let delays = begins == BeginsTurn::NoButDelays;
         if delays {
             self.queue.delay();
@@ -243,14 +243,14 @@ impl Session {
         }
     }
 
-    /// Lets the lines run that waited for a command of `agent`, which has ended.
+    /// Notes that a command of `agent` that delays turns has ended, and lets the waiting lines run.
     fn delay_ended(&self, agent: AgentId, stopped: bool) {
         self.queue.delay_ended(agent, stopped);
         let agents: Vec<Arc<Agent>> = self.agents().living().cloned().collect();
         agents.iter().for_each(|agent| self.queue.resume(agent));
     }
 
-    /// Notes a message of the user: counts since the last one begin at zero, and stopped agents may go on.
+    /// Notes a message from the user: counts since the last message restart at zero, and stopped agents may continue.
     fn message_came(&self, agent: &Arc<Agent>, ahead: bool) {
         self.requests.message_came();
         self.results.message_came();
@@ -262,8 +262,8 @@ impl Session {
         }
     }
 
-    /// Puts the stored lines of a resumed session into the queues of their agents, which are held. Their
-    /// outcomes are published as events. `keys` has the keys of lines that clients sent with one.
+    /// Puts the stored lines of a resumed session into the queues of their agents, which are held. Their outcomes are published
+    /// as events. `keys` contains the keys of lines that clients sent with a key.
     pub(crate) fn restore_queue(self: &Arc<Self>, rows: Vec<QueueRow>, keys: &BTreeMap<LineId, String>) {
         for row in rows {
             // Lines of agents that this build does not know stay in the store.
@@ -283,7 +283,7 @@ impl Session {
         }
     }
 
-    /// Runs a line on a task of its own.
+    /// Runs a line in a task of its own.
     fn start(self: &Arc<Self>, context: LineContext, start: LineStart) {
         let LineStart { accepted, entry, outcome: sender, delays, after, busy } = start;
         let (id, place, ended) = (context.line, context.place.clone(), context.ended.clone());
@@ -295,7 +295,7 @@ impl Session {
                     after.cancelled().await;
                 }
                 let (session, agent) = (Arc::clone(&context.session), context.agent.id());
-                // A panic ends as an outcome, too.
+                // A panic becomes an outcome, too.
                 let ended_with = AssertUnwindSafe(context.run(accepted, entry)).catch_unwind().await;
                 let outcome =
                     ended_with.unwrap_or_else(|_| Outcome::error(Code::Internal, "running this line panicked."));
@@ -304,13 +304,14 @@ impl Session {
                 if delays {
                     session.delay_ended(agent, stopped);
                 }
-                // The lines behind a move are in their queues when its outcome is known, and begin after it.
+                // Lines that waited for a move of the view enter their queues before its outcome is published, and begin
+                // afterwards.
                 match stopped {
                     true => session.moves.stopped(id, |behind| behind(AfterMove::Stopped)),
                     false => session.moves.ended(id, |behind| behind(AfterMove::Accepted(ended.clone()))),
                 }
                 session.publish_end(id, agent, outcome, sender);
-                // The next command begins when the result of this one was published.
+                // The next command begins only after this one's outcome was published.
                 drop(place);
                 drop(guard);
                 drop(busy);

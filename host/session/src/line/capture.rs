@@ -1,8 +1,8 @@
 //! Capturing: from `/capture` on, lines to an agent are kept for `/fork` and never sent to a model.
 //!
 //! Lines may be submitted before an earlier `/capture`, `/fork` or `/cancel` has ended, for example when several lines are
-//! pasted. So these commands and the lines after them take tickets: a line with a ticket runs when the one before it has
-//! ended, and whether it is captured is decided then.
+//! pasted. Therefore these commands and the lines after them get tickets. A line with a ticket runs after the previous line with
+//! a ticket has ended, and only then is it certain whether the line is captured.
 
 use std::collections::HashMap;
 
@@ -20,7 +20,7 @@ struct CaptureState {
     expected: bool,
     /// Number of lines with tickets that have not ended.
     pending: usize,
-    /// Ends when the last line with a ticket has ended.
+    /// Resolves when the last line with a ticket has ended.
     last: Option<oneshot::Receiver<()>>,
 }
 
@@ -36,9 +36,9 @@ pub(crate) enum CaptureEffect {
     None,
 }
 
-/// A line's turn among the lines that affect capturing.
+/// A line's place among the lines that affect capturing.
 pub(crate) struct CaptureTicket {
-    /// Ends when the line before has ended.
+    /// Resolves when the previous line with a ticket has ended.
     before: Option<oneshot::Receiver<()>>,
     /// Dropped when this line has ended; `None` if later lines do not wait for it.
     ended: Option<oneshot::Sender<()>>,
@@ -47,7 +47,7 @@ pub(crate) struct CaptureTicket {
 }
 
 impl CaptureTicket {
-    /// Waits until the line before has ended.
+    /// Waits until the previous line with a ticket has ended.
     pub(crate) async fn wait(&mut self) {
         if let Some(before) = self.before.take() {
             // The sender is dropped without a value.
@@ -57,7 +57,7 @@ impl CaptureTicket {
 }
 
 impl Captures {
-    /// Returns the ticket of a line that is submitted now; `None` if it need not wait and none waits for it.
+    /// Returns the ticket of a line that is submitted now; `None` if it need not wait and no line has to wait for it.
     pub(crate) fn ticket(&self, agent: AgentId, effect: CaptureEffect) -> Option<CaptureTicket> {
         let mut states = self.0.lock();
         if effect == CaptureEffect::None || (effect == CaptureEffect::Message && !states.contains_key(&agent)) {
@@ -71,7 +71,7 @@ impl Captures {
         match effect {
             CaptureEffect::Begins => state.expected = true,
             CaptureEffect::Ends => state.expected = false,
-            // A line to the model: without a line before it, it need not wait.
+            // The line is for the model. If no earlier line has a ticket, it need not wait.
             CaptureEffect::Message if !captured && state.pending == 0 => return None,
             _ => {}
         }
@@ -142,7 +142,7 @@ mod tests {
     fn expectation_follows_what_the_lines_did() {
         let captures = Captures::default();
         let mut begins = captures.ticket(AGENT, CaptureEffect::Begins).unwrap();
-        // It failed.
+        // The command failed.
         captures.ended(AGENT, &mut begins);
         assert!(captures.ticket(AGENT, CaptureEffect::Message).is_none());
         captures.set(AGENT, true);

@@ -21,7 +21,7 @@ impl Session {
         self.captures.is_capturing(agent)
     }
 
-    /// Notes that an agent no longer captures. The caller has committed it.
+    /// Notes that an agent no longer captures. The caller has already committed the change.
     pub(crate) fn capture_ended(&self, agent: AgentId) {
         self.captures.set(agent, false);
     }
@@ -29,7 +29,7 @@ impl Session {
     /// Returns the lines that `agent` captured since capturing began.
     ///
     /// # Errors
-    /// The outcome of a command that could not read them.
+    /// The outcome of a command that could not read the lines.
     pub(crate) async fn captured(&self, agent: AgentId) -> Result<Vec<String>, Outcome> {
         let captured = self.log().store().captured(agent).await;
         captured.map_err(|error| Outcome::error(error.code(), format_args!("{error}.")))
@@ -60,7 +60,7 @@ impl Session {
 }
 
 impl LineContext {
-    /// Keeps the line instead of sending it. Capturing may have ended before, by a command that was submitted earlier.
+    /// Keeps the line instead of sending it. A command that was submitted earlier may already have ended capturing.
     pub(crate) async fn capture(&self) -> Outcome {
         let (session, agent) = (Arc::clone(&self.session), self.agent.id());
         let row = self.message(MessageKind::Capture, &self.text, None);

@@ -1,4 +1,5 @@
-//! The context of one running line, and what every line can do: commit, say, and read its files. Built-in commands get it.
+//! The context of one running line, with the operations that every line needs: commit changes, build rows, and store and read
+//! attached files. Built-in commands receive the context.
 
 use std::sync::{
     Arc,
@@ -40,7 +41,7 @@ pub(crate) struct LineContext {
     pub(super) joining: Option<JoiningLine>,
     /// Attached files that are not stored yet.
     pub(crate) new_attachments: Vec<NewAttachment>,
-    /// The memory of these files; `None` without files.
+    /// The memory for these files; `None` without files.
     pub(crate) file_memory: Option<UsedMemory>,
     /// Attached files that are stored.
     pub(crate) attachments: Vec<Attachment>,
@@ -50,13 +51,14 @@ pub(crate) struct LineContext {
     pub(crate) during_turn: bool,
     /// Whether the line is stored among the waiting lines.
     pub(crate) queued: AtomicBool,
-    /// The agent, if it must still be alive when the line is committed; not if it was dead when the line was submitted.
+    /// The line's agent, which must still be alive when the line is committed. Empty if the agent was already dead when the line
+    /// was submitted.
     pub(super) requires_alive: Vec<AgentId>,
-    /// The line's place among the lines that begin, end or may be captured.
+    /// The line's ticket among the lines that begin or end capturing, or may be captured.
     pub(super) capture: Option<CaptureTicket>,
     /// The line's place among the commands of the agent; `None` for a line that waits for none.
     pub(super) place: Option<Arc<OrderedCommand>>,
-    /// Says that the attached files are not used; `None` once it was said.
+    /// A notice that the attached files are not used; `None` if they are used, or once the notice was published.
     pub(super) unused_files: Option<String>,
     /// The client that submitted the line.
     pub(crate) client: Arc<LineClient>,
@@ -64,12 +66,12 @@ pub(crate) struct LineContext {
 
 /// How a line begins to run.
 pub(crate) enum LineEntry {
-    /// At once; it begins no turn.
+    /// Immediately; the line begins no turn.
     Direct,
-    /// At once, with the right to run a turn.
+    /// Immediately, with the right to run a turn.
     Turn(LineTurn),
     Waits(WaitingTurn),
-    /// After other turns; it is already stored.
+    /// After other turns; the line is already stored.
     Restored(WaitingTurn),
 }
 
@@ -111,8 +113,8 @@ impl LineContext {
         }
     }
 
-    /// Stores the attached files that are not stored yet. The returned value keeps them
-    /// until the commit that names them.
+    /// Stores the attached files that are not stored yet. The returned value keeps them stored until the commit that refers to
+    /// them.
     ///
     /// # Errors
     /// The outcome of a line that is not sent: the store failed.
@@ -132,7 +134,7 @@ impl LineContext {
         Ok(Some(retained))
     }
 
-    /// Returns media type and content of the attached files, for the tool of a command.
+    /// Returns the media type and the content of each attached file, for the tool of a command.
     ///
     /// # Errors
     /// The outcome of a line whose stored files cannot be read.

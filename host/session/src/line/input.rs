@@ -1,4 +1,4 @@
-//! A line as a front submits it: its text and its files. The rules of contents are here; `attach` reads the files.
+//! A line as a front submits it: its text and its files. The rules for contents are here; `attach` reads the files.
 
 use std::{borrow::Cow, fmt::Display, sync::Arc};
 
@@ -7,16 +7,16 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::client::LineClient;
 
-/// Limit of a file in bytes.
+/// Size limit of a file in bytes.
 pub(crate) const FILE_BYTES: u64 = 10 << 20;
-/// Limit of a text for a model in bytes. The model reads larger texts with a tool, a part at a time.
+/// Size limit of a text for a model in bytes. The model reads larger texts in parts, with a tool.
 const TEXT_BYTES: usize = 256 << 10;
-/// Limit of the files of one line.
+/// Maximum number of files of one line.
 const FILES: usize = 20;
-/// Limit of the files of one line in bytes. A message must fit into a request, in which they are base64: 27 MiB.
+/// Size limit of all files of one line in bytes. They must fit in one request, which contains them as base64: 27 MiB.
 const LINE_FILES_BYTES: usize = 20 << 20;
-/// Limit of the attached files kept in memory for all lines of the process, in bytes. Files attached to a message are
-/// stored when it waits or when its turn begins; files attached to a command stay in memory until it ends.
+/// Size limit of the attached files that are kept in memory for all lines of the process, in bytes. Files attached to a message
+/// are stored when it waits or when its turn begins; files attached to a command stay in memory until it ends.
 const MEMORY_BYTES: usize = 128 << 20;
 /// Length limit of a name in characters.
 pub(crate) const NAME: usize = 200;
@@ -24,7 +24,7 @@ pub(crate) const NAME: usize = 200;
 const MEDIA_WORD: usize = 127;
 /// The media type used for unknown content.
 const UNKNOWN_MEDIA: &str = "application/octet-stream";
-/// A file that was read to be attached: to a message an image, a PDF or a text; to a command a file of any kind.
+/// A file that was read to be attached. A message accepts images, PDFs and texts; a command accepts files of any kind.
 #[derive(Clone)]
 pub struct NewAttachment {
     name: String,
@@ -41,18 +41,18 @@ pub struct LineInput {
     pub attachments: Vec<NewAttachment>,
     /// Whether the line runs before waiting lines; a held queue stays held. For fronts that run one line after another.
     pub ahead: bool,
-    /// Whether a message joins the turn that runs, once it is the first of the waiting lines: it is sent with the
-    /// results of the tools that the model calls next, and ends with that turn. If no tool is called, it begins a turn.
-    /// For fronts that show the queue.
+    /// Whether a message joins the running turn once it is the first of the waiting lines. It is then sent with the results of
+    /// the next tool calls, and ends with that turn. If no tool is called, it begins a turn of its own. For fronts that show the
+    /// queue.
     pub joins: bool,
     /// The client that submits the line; `None` for the front of the process, which the session knows.
     pub client: Option<Arc<LineClient>>,
 }
 
-/// The memory of the process for attached files that are not stored.
+/// The memory limit of the process for attached files that are not stored.
 pub(crate) struct FileMemory(Arc<Semaphore>);
 
-/// The part of [`FileMemory`] that one line uses. Dropping it releases the memory.
+/// The part of [`FileMemory`] that one line uses. Dropping this releases the memory.
 #[derive(Debug)]
 pub(crate) struct UsedMemory {
     _permit: OwnedSemaphorePermit,
@@ -71,10 +71,10 @@ impl From<&str> for LineInput {
 }
 
 impl NewAttachment {
-    /// Takes a file with this content for a message. The kind follows from the content alone.
+    /// Creates an attachment for a message. Its media type is detected from the content alone.
     ///
     /// # Errors
-    /// [`Code::AttachmentRefused`]: the file is too large, or of another kind.
+    /// [`Code::AttachmentRefused`]: the file is too large, or is neither text, an image nor a PDF.
     pub fn new(name: &str, content: Vec<u8>) -> Result<Self, Outcome> {
         let attachment = Self::for_command(name, None, content)?;
         let name = &attachment.name;
@@ -92,8 +92,8 @@ impl NewAttachment {
         Ok(attachment)
     }
 
-    /// Takes a file with this content for the tool of a command. `declared` is its media type as the client says, which counts
-    /// for sounds, and where the content is neither text, an image nor a PDF.
+    /// Creates an attachment for the tool of a command. `declared` is the media type according to the client. It is used for
+    /// sounds, and if the content is neither text, an image nor a PDF.
     ///
     /// # Errors
     /// [`Code::AttachmentRefused`]: the file is too large.
@@ -124,7 +124,7 @@ impl NewAttachment {
         Self { name, media_type, content: content.into() }
     }
 
-    /// Whether messages may have it.
+    /// Returns whether a message may have this attachment.
     fn is_for_models(&self) -> bool {
         self.media_type == TEXT_MEDIA || media::image_or_pdf(&self.content).is_some()
     }
@@ -153,7 +153,7 @@ impl NewAttachment {
         &self.content
     }
 
-    /// Returns the reference that rows hold.
+    /// Returns the reference that rows contain.
     pub(crate) fn reference(&self) -> Attachment {
         Attachment {
             name: self.name.clone(),
@@ -202,10 +202,10 @@ impl Default for FileMemory {
 }
 
 impl FileMemory {
-    /// Takes the memory for the files of a line; `None` if it has no files.
+    /// Reserves the memory for the files of a line; `None` if it has no files.
     ///
     /// # Errors
-    /// [`Code::AttachmentRefused`]: other lines use it.
+    /// [`Code::AttachmentRefused`]: other lines are using the memory.
     pub(crate) fn take(&self, files: &[NewAttachment]) -> Result<Option<UsedMemory>, Outcome> {
         let bytes: usize = files.iter().map(|file| file.content.len()).sum();
         if bytes == 0 {

@@ -1,5 +1,5 @@
-//! Lines submitted after a command that moves the view, such as `/fork`. They belong to the agent that is in view when
-//! the command has ended, and wait until then. `accept` enters every line.
+//! Lines submitted after a command that moves the view, such as `/fork`. They belong to the agent that is in view when the
+//! command has ended, and wait until then. `accept` enters them.
 
 use std::collections::VecDeque;
 
@@ -9,12 +9,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::queue::check_room;
 
-/// A line that waits: called once, with its fate.
+/// The callback of a line that waits, which is called once, with the line's fate.
 pub(crate) type BehindMove = Box<dyn FnOnce(AfterMove) + Send>;
 
 /// The fate of a line that waited.
 pub(crate) enum AfterMove {
-    /// It is accepted now, and begins when this is cancelled.
+    /// The line is accepted now, and begins when the token is cancelled.
     Accepted(CancellationToken),
     Stopped,
 }
@@ -35,12 +35,12 @@ struct LineBehind<T> {
     line: T,
 }
 
-/// Why a line is not accepted at once.
+/// Why a line is not accepted immediately.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum NotNow<L> {
-    /// It waits for this command, the last one before it that moves the view.
+    /// The line waits for this command, the last one before it that moves the view.
     Behind(LineId),
-    /// Too many lines wait already; the outcome of the line.
+    /// Too many lines are already waiting. Contains the line and its outcome.
     Full(L, Outcome),
 }
 
@@ -51,7 +51,7 @@ impl<T> Default for ViewMoves<T> {
 }
 
 impl<T> ViewMoves<T> {
-    /// Enters a line of `bytes` bytes. `moves` is whether it moves the view. Returns the line if no earlier line moves
+    /// Enters a line of `bytes` bytes. `moves` is true for a line that moves the view. Returns the line if no earlier line moves
     /// the view.
     ///
     /// # Errors
@@ -77,8 +77,8 @@ impl<T> ViewMoves<T> {
         Err(NotNow::Behind(last))
     }
 
-    /// Records that a line has ended. If it moved the view, passes the waiting lines to `accept`, in their order, up to
-    /// the next one that moves the view. No other line is entered meanwhile.
+    /// Records that a line has ended. If it moved the view, passes the waiting lines to `accept`, in their order, up to and
+    /// including the next one that moves the view. No other line is entered meanwhile.
     pub(crate) fn ended(&self, id: LineId, mut accept: impl FnMut(T)) {
         let Moves { moving, behind } = &mut *self.0.lock();
         if *moving != Some(id) {
@@ -94,7 +94,7 @@ impl<T> ViewMoves<T> {
         }
     }
 
-    /// Notes that a line was stopped. If it was to move the view, passes all lines behind it to `stop`: they were meant for an
+    /// Notes that a line was stopped. If it was to move the view, passes all lines after it to `stop`: they were meant for an
     /// agent that does not come into view.
     pub(crate) fn stopped(&self, id: LineId, stop: impl FnMut(T)) {
         let Moves { moving, behind } = &mut *self.0.lock();
@@ -104,11 +104,12 @@ impl<T> ViewMoves<T> {
         }
     }
 
-    /// Removes a line that waits; `None` if it does not.
+    /// Returns whether a line is waiting.
     pub(crate) fn has(&self, id: LineId) -> bool {
         self.0.lock().behind.iter().any(|behind| behind.id == id)
     }
 
+    /// Removes a line that waits; `None` if it does not.
     pub(crate) fn remove(&self, id: LineId) -> Option<T> {
         let behind = &mut self.0.lock().behind;
         let at = behind.iter().position(|behind| behind.id == id)?;

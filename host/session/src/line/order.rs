@@ -11,16 +11,17 @@ use parking_lot::Mutex;
 use patchbay_core::{AgentId, LineId};
 use tokio::sync::Notify;
 
-/// The effect of a command on the commands behind it.
+/// Which earlier commands of the agent a command waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CommandKind {
-    /// It only shows the session: it waits for commands that change it, and none waits for it.
+    /// The command only shows the session: it waits for commands that change the session, and no command waits for it.
     Shows,
-    /// It calls a tool, or is none: it waits for all that do more than show.
+    /// The command calls a tool, or does not exist: it waits for all commands that do more than show.
     Calls,
-    /// It changes the session: it waits for all that do more than show.
+    /// The command changes the session: it waits for all commands that do more than show.
     Changes,
-    /// It waits for none, and none waits for it: it has to get through while another one hangs.
+    /// The command waits for no other one, because it must get through while another one hangs. Later commands that call a tool
+    /// or change the session wait for it.
     Overtakes,
 }
 
@@ -54,7 +55,7 @@ pub(crate) struct OrderedCommand {
 }
 
 impl CommandOrder {
-    /// Enters a command of `agent` behind those that have not ended.
+    /// Enters a command of `agent` after its commands that have not ended.
     pub(crate) fn enter(self: &Arc<Self>, agent: AgentId, line: LineId, kind: CommandKind) -> OrderedCommand {
         let mut commands = self.commands.lock();
         let of_agent = commands.entry(agent).or_default();
@@ -81,7 +82,7 @@ impl OrderedCommand {
     pub(crate) async fn reached(&self) -> bool {
         let mut waited = false;
         loop {
-            // Made before the check, so an end between the two is not missed.
+            // Created before the check, so an end between the two is not missed.
             let ended = self.order.ended.notified();
             if self.order.is_reached(self) {
                 return waited;
@@ -129,7 +130,7 @@ mod tests {
         let other = order.enter(B, LineId::from_bytes([4; 16]), Calls);
         assert_eq!([&first, &second, &third, &other].map(is_reached), [true, false, false, true]);
         assert_eq!((first.before(), third.before()), (None, Some(LineId::from_bytes([2; 16]))));
-        // A command that is stopped while it waits does not let the one behind it overtake.
+        // A command that is stopped while it waits does not let the next one overtake.
         drop(second);
         assert!(!is_reached(&third));
         drop(first);

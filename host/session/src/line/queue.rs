@@ -1,12 +1,12 @@
-//! The queue of each agent: lines that wait for their turn. `line::accept` puts each line that begins a turn into it; fronts show the
+//! The queue of each agent: lines that wait for their turn. `line::accept` enters each line that begins a turn; fronts show the
 //! queue and take lines back.
 //!
 //! A turn runs while its [`LineTurn`] exists. Dropping it starts the turn of the next line, unless the queue is held: after a
-//! turn that failed or was stopped, and in a resumed session, the lines wait until the user releases them or sends a message.
-//! The task of a waiting line stores the line; it is deleted from the store in the commit with which its turn begins. A message
-//! at the head of the queue may join the turn that runs ([`joining`]).
+//! turn that failed or was stopped, and in a resumed session, the lines wait until the user releases them or sends a message. The
+//! task of a waiting line stores the line; it is deleted from the store in the commit that begins its turn. A message at the head
+//! of the queue may join the running turn ([`joining`]).
 //!
-//! While a command runs that changes what turns do, such as `/model`, lines of every agent wait until it has ended.
+//! While a command that changes how turns run, such as `/model`, is running, the lines of every agent wait.
 //!
 //! When no line waits, the agent is reported as idle, and `wake` then looks for its mail. Stopped agents are an
 //! exception: they begin no turn by themselves until the user's next message.
@@ -37,9 +37,9 @@ pub(crate) use line_turn::{LineTurn, WaitingTurn};
 
 use line_turn::TurnEnd;
 
-/// Limit of the waiting lines of a session.
+/// Maximum number of waiting lines of a session.
 const LINES: usize = 100;
-/// Limit of the text of all waiting lines of a session, in bytes.
+/// Size limit of the text of all waiting lines of a session, in bytes.
 const BYTES: usize = 1 << 20;
 
 /// The waiting lines of an agent.
@@ -55,13 +55,13 @@ pub struct QueueView {
 /// A line that waits for its turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueuedLine {
-    /// The id that the line got when it was submitted.
+    /// The id that the line was given when it was submitted.
     pub id: LineId,
     /// The line as it was typed.
     pub text: String,
     /// The names of the files that are attached to it.
     pub attached: Vec<String>,
-    /// Whether it joins the turn that runs if that calls tools. If not, it begins a turn of its own.
+    /// Whether the line joins the running turn if that turn calls tools. Otherwise it begins a turn of its own.
     pub joins: bool,
 }
 
@@ -70,13 +70,13 @@ pub struct QueuedLine {
 pub(crate) struct Arrival {
     /// Whether the line runs before the waiting lines.
     pub(crate) first: bool,
-    /// Whether the line waits if a turn runs. If not, it does not enter the queue then.
+    /// Whether the line enters the queue and waits if a turn is running.
     pub(crate) waits: bool,
     /// Whether a held queue is released.
     pub(crate) releases: bool,
-    /// Whether the line is a message of the user, new or again.
+    /// Whether the line is a new or a repeated message from the user.
     pub(crate) is_message: bool,
-    /// Whether the line may join the turn that runs.
+    /// Whether the line may join the running turn.
     pub(crate) joins: bool,
 }
 
@@ -92,9 +92,9 @@ pub(crate) enum Entered {
 /// Why a line stops waiting.
 pub(crate) enum Wake {
     Begin(LineTurn),
-    /// It joins the turn that runs.
+    /// The line joins the running turn.
     Join(JoiningLine),
-    /// It was taken back. The sender is dropped when the line is deleted from the store.
+    /// The line was taken back. The sender is dropped when the line is deleted from the store.
     TakenBack(oneshot::Sender<()>),
 }
 
@@ -112,7 +112,7 @@ pub(crate) struct LineQueue {
     activity: Arc<Activity>,
     idle: mpsc::UnboundedSender<IdleAgent>,
     queues: Mutex<BTreeMap<AgentId, AgentQueue>>,
-    /// Number of running commands that change what turns do. No waiting line begins while there are any.
+    /// Number of running commands that change how turns run. No waiting line begins while there are any.
     delays: AtomicUsize,
 }
 
@@ -124,16 +124,16 @@ struct AgentQueue {
     held: bool,
     /// Whether the agent begins no turn by itself, and until when.
     stopped: Option<StopScope>,
-    /// Whether the session was stopped since the turn that is active began.
+    /// Whether the agent was stopped since its active turn began.
     cancelled: bool,
-    /// How often mail woke the agent since the last message of the user to any agent.
+    /// How often mail has woken the agent since the user's last message to any agent.
     wakes: u32,
-    /// Whether the user was told that mail wakes the agent no more.
+    /// Whether the user was told that mail no longer wakes the agent.
     told_limit: bool,
     waiting: VecDeque<WaitingLine>,
 }
 
-/// The kind of stop, which determines whose message ends it.
+/// The kind of stop, which determines the messages that end it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StopScope {
     /// The agent: a message to it ends the stop.
@@ -147,7 +147,7 @@ pub(crate) enum MailTurn {
     Begins(LineTurn),
     /// The agent is busy or stopped; it looks for mail again later.
     Later,
-    /// Mail woke the agent as often as it may.
+    /// Mail has already woken the agent as often as it may.
     TooOften,
 }
 
@@ -158,7 +158,7 @@ struct WaitingLine {
     position: i64,
     text: Arc<str>,
     attached: Vec<String>,
-    /// Whether it may join the turn that runs, once it is stored.
+    /// Whether the line may join the running turn once it is stored.
     joins: bool,
     is_stored: bool,
     wake: oneshot::Sender<Wake>,
@@ -185,7 +185,7 @@ impl LineQueue {
         self.turn(agent, agent.try_begin_turn())
     }
 
-    /// Returns the right to run a turn of `agent` that its mail begins. Mail may wake it `limit` times.
+    /// Returns the right to run a turn of `agent` that its mail begins. Mail may wake the agent `limit` times.
     pub(crate) fn begin_by_mail(self: &Arc<Self>, agent: &Arc<Agent>, limit: u32) -> MailTurn {
         {
             let mut queues = self.lock();
@@ -202,21 +202,21 @@ impl LineQueue {
         MailTurn::Begins(self.turn(agent, agent.try_begin_turn()))
     }
 
-    /// Takes back the count of a turn that mail did not begin after all.
+    /// Uncounts a turn that mail did not begin after all.
     pub(crate) fn uncount_wake(&self, agent: AgentId) {
         if let Some(queue) = self.lock().get_mut(&agent) {
             queue.wakes = queue.wakes.saturating_sub(1);
         }
     }
 
-    /// Notes that mail wakes an agent no more. Returns true the first time since the last message of the user.
+    /// Notes that mail no longer wakes an agent. Returns true the first time since the user's last message.
     pub(crate) fn note_limit(&self, agent: AgentId) -> bool {
         self.lock().get_mut(&agent).is_some_and(|queue| !std::mem::replace(&mut queue.told_limit, true))
     }
 
-    /// Notes a message of the user to `agent`: the agents of the session may be woken again, and those that were
-    /// stopped with the session go on, without their lines if `ahead` is true. The caller then calls
-    /// [`LineQueue::resume`] for the others.
+    /// Notes a message from the user to `agent`: the agents of the session may be woken again, and agents that were stopped with
+    /// the session may continue. Their lines stay held if `ahead` is true. The caller then calls [`LineQueue::resume`] for the
+    /// other agents.
     pub(crate) fn message_came(&self, agent: AgentId, ahead: bool) {
         let mut released = Vec::new();
         for (id, queue) in &mut *self.lock() {
@@ -259,17 +259,17 @@ impl LineQueue {
         is_active
     }
 
-    /// Returns whether the agent begins no turn by itself until the next message of the user.
+    /// Returns whether the agent begins no turn by itself until the user's next message.
     pub(crate) fn is_stopped(&self, agent: AgentId) -> bool {
         self.lock().get(&agent).is_some_and(|queue| queue.stopped.is_some())
     }
 
-    /// Returns whether a turn of the agent runs or is about to.
+    /// Returns whether a turn of the agent is running or about to run.
     pub(crate) fn is_active(&self, agent: AgentId) -> bool {
         self.lock().get(&agent).is_some_and(|queue| queue.active)
     }
 
-    /// Returns whether the session was stopped since the agent's turn began.
+    /// Returns whether the agent was stopped since its turn began.
     pub(crate) fn is_cancelled(&self, agent: AgentId) -> bool {
         self.lock().get(&agent).is_some_and(|queue| queue.cancelled)
     }
@@ -306,8 +306,8 @@ impl LineQueue {
         self.delays.load(Ordering::SeqCst) > 0
     }
 
-    /// Notes that such a command of `agent` has ended. If it was stopped, the lines that waited for it are held, as after a
-    /// turn that was stopped. The caller then calls [`LineQueue::resume`] for all agents.
+    /// Notes that a command of `agent` that affects turns has ended. If it was stopped, the lines that waited for it are held, as
+    /// after a stopped turn. The caller then calls [`LineQueue::resume`] for all agents.
     pub(crate) fn delay_ended(&self, agent: AgentId, stopped: bool) {
         let newly_held = stopped && self.lock().get_mut(&agent).is_some_and(AgentQueue::hold_delayed);
         self.delays.fetch_sub(1, Ordering::SeqCst);
@@ -338,7 +338,7 @@ impl LineQueue {
             turn.released = released;
             return Entered::Begins(turn);
         }
-        // A line that waits for a command is as good as a running turn.
+        // A line that only waits for a command counts like a running turn.
         if !arrival.waits && (queue.active || queue.has_next()) {
             return Entered::Busy;
         }
@@ -408,7 +408,8 @@ impl LineQueue {
         released
     }
 
-    /// Removes a waiting line and returns its text and the signal of its end; `None` if it does not wait.
+    /// Removes a waiting line. Returns its text, and a receiver that signals its deletion from the store; `None` if it does not
+    /// wait.
     pub(super) fn take_back(&self, id: LineId) -> Option<(String, oneshot::Receiver<()>)> {
         let line = self.lock().values_mut().find_map(|queue| queue.remove(id))?;
         let (sender, removed) = oneshot::channel();
@@ -421,7 +422,7 @@ impl LineQueue {
         let queues = self.lock();
         let Some(queue) = queues.get(&agent) else { return QueueView::default() };
         let mut lines: Vec<QueuedLine> = queue.waiting.iter().map(WaitingLine::to_queued).collect();
-        // Nothing overtakes a line that does not join.
+        // A line cannot join a turn if a line before it does not join.
         lines.iter_mut().skip_while(|line| line.joins).for_each(|line| line.joins = false);
         QueueView { held: queue.held && !queue.waiting.is_empty(), lines }
     }
@@ -434,7 +435,7 @@ impl LineQueue {
         lines.into_iter().map(WaitingLine::to_queued).collect()
     }
 
-    /// Starts the turn of the next line with `permit`, unless a turn runs or the queue is held.
+    /// Starts the turn of the next line with `permit`, unless a turn is running or the queue is held.
     fn start_next(self: &Arc<Self>, agent: &Arc<Agent>, mut permit: Option<TurnPermit>) {
         loop {
             let next = {
@@ -474,7 +475,7 @@ impl LineQueue {
             // The queue of an agent that was killed is gone.
             let Some(queue) = queues.get_mut(&agent.id()) else { return };
             queue.active = false;
-            // A message may have ended the stop of the session before the turn has ended.
+            // A message may have ended the stop of the session before the turn ended.
             let goes_on = stopped && queue.cancelled && queue.stopped.is_none();
             let hold = hold && !goes_on;
             if stopped && !goes_on {
@@ -519,7 +520,7 @@ impl WaitingLine {
 }
 
 impl AgentQueue {
-    /// Returns whether the first line may run when no turn runs.
+    /// Returns whether the first line may run when no turn is running.
     fn has_next(&self) -> bool {
         self.waiting.front().is_some_and(|line| line.ahead || !self.held)
     }
@@ -530,7 +531,7 @@ impl AgentQueue {
         self.cancelled = false;
     }
 
-    /// Ends the hold. Returns whether lines waited for that.
+    /// Ends the hold. Returns whether any lines were held.
     fn release(&mut self) -> bool {
         std::mem::take(&mut self.held) && !self.waiting.is_empty()
     }
@@ -550,10 +551,10 @@ impl AgentQueue {
     }
 }
 
-/// Checks that a line of `new` bytes may wait beside lines of these lengths.
+/// Checks that a line of `new` bytes may wait in addition to lines of these lengths.
 ///
 /// # Errors
-/// The outcome of the line, `queue_full`: 100 lines or 1 MiB wait at most.
+/// The outcome of the line, `queue_full`: more than 100 lines or 1 MiB would wait.
 pub fn check_room(waiting: impl Iterator<Item = usize> + Clone, new: usize) -> Result<(), Outcome> {
     let lines = waiting.clone().count();
     let bytes = waiting.sum::<usize>().saturating_add(new);

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{builtin::Effect, invoke, recovery, tree::lookup::dead};
 
-/// Also after a panic, later lines must not wait for this one.
+/// Later lines must not wait for this one, even after a panic.
 impl Drop for LineContext {
     fn drop(&mut self) {
         self.end_capture_ticket();
@@ -22,7 +22,7 @@ impl Drop for LineContext {
 impl LineContext {
     pub(super) async fn run(mut self, accepted: Accepted, entry: LineEntry) -> Outcome {
         let outcome = self.run_in_turn(accepted, entry).await.unwrap_or_else(|early| early);
-        // The turn of a line that failed before its first commit is over.
+        // If the line failed before its first commit, this ends its turn.
         self.turn = None;
         self.end_waiting(outcome).await
     }
@@ -62,7 +62,7 @@ impl LineContext {
         log.store().check_hold(log.hold()).await.map_err(not_kept)?;
         match accepted {
             Accepted::Command(command) => Ok(self.command(command).await),
-            // It was killed while the line waited.
+            // The agent was killed while the line waited.
             _ if self.agent.is_dead() => Err(dead(self.agent.id())),
             _ => {
                 if let Some(joining) = self.joining.take() {
@@ -74,7 +74,7 @@ impl LineContext {
         }
     }
 
-    /// Waits for earlier lines that begin or end capturing. A message may be captured then.
+    /// Waits for earlier lines that begin or end capturing. A message may then have to be captured.
     async fn wait_for_captures(&mut self, accepted: Accepted) -> Accepted {
         let Some(ticket) = &mut self.capture else { return accepted };
         ticket.wait().await;
@@ -88,7 +88,7 @@ impl LineContext {
         }
     }
 
-    /// Lets the lines run that wait for this one.
+    /// Lets the lines that wait for this line's ticket run.
     fn end_capture_ticket(&mut self) {
         if let Some(ticket) = &mut self.capture {
             self.session.captures.ended(self.agent.id(), ticket);
@@ -108,7 +108,7 @@ impl LineContext {
         }
     }
 
-    /// Runs a command, again if another command replaced the snapshot in the meantime.
+    /// Runs a command, and runs it again if another command replaced the snapshot in the meantime.
     async fn command(&mut self, mut command: TypedCommand) -> Outcome {
         loop {
             let ends_itself = matches!(command.target(), Ok(CommandTarget::BuiltIn(built_in)) if built_in.ends_itself);

@@ -12,7 +12,7 @@ use crate::{
     prepared::{Applied, Prepare, Prepared},
 };
 
-/// The basis of the change has changed meanwhile: it is worked out again.
+/// The state from which a change was computed has changed meanwhile, so the change must be computed again.
 pub(super) struct Outdated;
 
 impl LineContext {
@@ -62,8 +62,8 @@ impl LineContext {
         })
     }
 
-    /// Commits a prepared change together with the command's row. A change that is refused leaves only the row. The change of
-    /// a kill is outdated if a tool of a dying agent began an effect meanwhile.
+    /// Commits a prepared change together with the command's row. If the change is refused, only the row is committed. The change
+    /// of a kill is outdated if a tool of a dying agent began an effect meanwhile.
     pub(super) async fn commit_prepared(&self, prepare: Prepare) -> Result<Outcome, Outdated> {
         let _committing = self.session.committing.lock().await;
         let (row, line) = (self.message(MessageKind::Command, &self.text, None), self.line);

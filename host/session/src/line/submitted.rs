@@ -12,7 +12,7 @@ use patchbay_core::{AgentId, Code, LineId, Outcome};
 use tokio::sync::oneshot;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-/// A submitted line; a future of its outcome. Dropping it does not stop the line;
+/// A submitted line, which is a future of its outcome. Dropping it does not stop the line;
 /// [`Session::stop`](crate::Session::stop) does.
 #[derive(Debug)]
 pub struct Submitted {
@@ -44,7 +44,8 @@ impl Submitted {
         self.waits_for
     }
 
-    /// Returns whether that command moves the view. Then the line belongs to the agent that is in view when it has ended.
+    /// Returns whether the command of [`Submitted::waits_for`] moves the view. If so, the line belongs to the agent that is in
+    /// view after that command.
     pub fn is_behind_move(&self) -> bool {
         self.is_behind_move
     }

@@ -1,5 +1,5 @@
-//! A line that begins a turn: its rows first, then the turn, then, for a command, its own row. `turns` runs the turn. A message
-//! that joins a turn has a row alone.
+//! Lines that begin or join a turn. A line that begins a turn commits its rows first; then `turns` runs the turn, and a command
+//! finally commits its own row. A message that joins a turn only commits its row.
 
 use std::sync::Arc;
 
@@ -105,10 +105,10 @@ impl LineContext {
         Ok(self.session.run_turn(turn).await)
     }
 
-    /// Adds a message that waited to the turn that runs, and waits for the end of the turn.
+    /// Adds a waiting message to the running turn, and waits for the end of the turn.
     ///
     /// # Errors
-    /// The outcome if nothing was committed: the model does not read the files, or the store failed.
+    /// The outcome if nothing was committed: the model cannot read the files, or the store failed.
     pub(super) async fn join(&self, joining: JoiningLine) -> Result<Outcome, Outcome> {
         self.check_readable().await?;
         let data = Attachment::add_to_data(Some(json!({"joined": joining.began})), &self.attachments);
@@ -123,8 +123,8 @@ impl LineContext {
         Ok(joining.joined(&self.stop).await)
     }
 
-    /// Returns the outcome of a line that ends before its message is committed. If its agent was killed meanwhile, the line had left
-    /// the queue that the kill gives back, so its own outcome contains the text for the front.
+    /// Returns the outcome of a line that ends before its message is committed. If the agent was killed meanwhile, the line had
+    /// already left the queue whose lines the kill returns, so this outcome returns the line's text to the front.
     fn not_begun(&self, outcome: Outcome) -> Outcome {
         if outcome.code != Code::AgentDead && !self.agent.is_dead() {
             return outcome;

@@ -1,5 +1,5 @@
-//! A line as it was typed: parsed once, and resolved once where it runs at once. A line that waits is resolved again when
-//! it begins.
+//! A line as it was typed. It is parsed once, and its command is resolved when it is submitted. A command that has to wait is
+//! resolved again when it begins.
 
 use patchbay_command::{Line, Resolved, resolve};
 use patchbay_core::{Name, Outcome};
@@ -22,7 +22,7 @@ pub(crate) enum TypedLine {
 }
 
 pub(crate) struct TypedCommand {
-    /// Without `/`; empty if the line has none.
+    /// The name without `/`; empty if the line has none.
     name: String,
     pub(crate) argument: String,
     target: Result<CommandTarget, Outcome>,
@@ -57,7 +57,7 @@ impl TypedLine {
         }
     }
 
-    /// Returns which commands of the agent the line waits for, if it begins no turn; `None` for a message.
+    /// Returns the kind of the command, which determines the commands that it waits for; `None` for a message.
     pub(crate) fn kind(&self) -> Option<CommandKind> {
         match self {
             Self::Message => None,
@@ -87,7 +87,7 @@ impl TypedLine {
         }
     }
 
-    /// Removes the files of a built-in command that uses none. Returns a notice about them.
+    /// Removes the files of a built-in command that does not accept any. Returns a notice about them.
     pub(crate) fn drop_unused_files(&self, input: &mut LineInput, snapshot: &Snapshot) -> Option<String> {
         let Self::Command(TypedCommand { argument, .. }) = self else { return None };
         let command = self.built_in().filter(|command| (command.takes_files)(snapshot, argument).is_none())?;
@@ -99,7 +99,7 @@ impl TypedLine {
         }
     }
 
-    /// Checks the files of the line together, before anything of it runs. A command that uses none is not refused.
+    /// Checks the files of the line together, before anything of it runs. A command that ignores files is not refused.
     ///
     /// # Errors
     /// The outcome of a line that is refused.
@@ -126,7 +126,7 @@ impl TypedLine {
 }
 
 impl TypedCommand {
-    /// Resolves the command again: the state has changed since it was submitted.
+    /// Resolves the command again, because the state may have changed since it was submitted.
     pub(crate) fn resolve(&mut self, snapshot: &Snapshot) {
         if !self.name.is_empty() {
             self.target = CommandTarget::find(&self.name, snapshot);

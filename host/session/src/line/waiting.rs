@@ -1,4 +1,4 @@
-//! Lines that wait for their turns: how one waits and leaves, and what fronts do with the queue.
+//! Lines that wait for their turns: how a line waits and leaves the queue, and the operations of fronts on the queue.
 
 use std::sync::atomic::Ordering;
 
@@ -43,7 +43,7 @@ impl LineContext {
     async fn wait(&mut self, mut waiting: WaitingTurn) -> Result<Wake, Outcome> {
         let early = waiting.try_wake();
         if early.is_none() && !self.queued.load(Ordering::Relaxed) {
-            // A command that runs may choose another model. The files are checked again when the turn begins.
+            // A running command may choose another model. The files are checked again when the turn begins.
             if !self.session.queue.is_delayed() {
                 self.check_readable().await?;
             }
@@ -72,7 +72,7 @@ impl LineContext {
         wake.ok_or_else(|| Outcome::error(Code::Internal, "the queue of the line is gone."))
     }
 
-    /// Removes a line that ended before its turn from the waiting lines. If the session is closing, the line stays there.
+    /// Deletes the line from the store if it ended while it waited. If the session is closing, the line stays stored.
     pub(crate) async fn end_waiting(&self, outcome: Outcome) -> Outcome {
         if !self.queued.load(Ordering::Relaxed) {
             return outcome;
@@ -117,7 +117,7 @@ impl Session {
     pub async fn take_back_all(&self) -> Vec<QueuedLine> {
         let mut taken = Vec::new();
         for line in self.queue.lines_of_all() {
-            // A line whose turn begins at this moment does not wait any more.
+            // A line whose turn begins at this moment is no longer waiting.
             taken.extend(self.take_back(line.id).await.map(|_| line));
         }
         taken
@@ -128,7 +128,7 @@ impl Session {
         self.queue.release(&self.agent_in_view())
     }
 
-    /// Like [`Session::release_queue`], for the lines of another agent than the one in view.
+    /// Like [`Session::release_queue`], for the lines of any agent.
     pub fn release_queue_of(&self, agent: AgentId) -> bool {
         self.agent(agent).is_some_and(|agent| self.queue.release(&agent))
     }

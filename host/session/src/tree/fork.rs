@@ -1,4 +1,4 @@
-//! Makes a child of an agent. The child reads its parent's conversation up to the fork point, which is shared, not copied.
+//! Creates a child of an agent. The child shares its parent's conversation up to the fork point; no row is copied.
 
 use std::sync::Arc;
 
@@ -26,12 +26,13 @@ pub(crate) enum ForkedBy {
         /// show which agent speaks before its first words.
         line_ended: CancellationToken,
     },
-    /// The tool of a model. The parent is told how the child's turn ends.
+    /// A model's tool. The parent is told how the child's turn ends.
     Tool,
 }
 
 impl Session {
-    /// Returns the change that makes a child of `parent` with `model`, which works on `prompt`; without one it is idle.
+    /// Returns the change that creates a child of `parent` with `model`. The child works on `prompt`; without a prompt, it is
+    /// idle.
     pub(crate) fn fork(
         self: &Arc<Self>,
         parent: Arc<Agent>,
@@ -128,7 +129,7 @@ impl Session {
             self.capture_ended(parent.id());
             self.agents().set_view(Arc::clone(&child));
         }
-        // The session was stopped while the parent's call was being committed.
+        // If the session was stopped while the parent's call was being committed, the child is stopped, too.
         if !foreground && self.queue.is_stopped(parent.id()) {
             self.queue.stop(id, StopScope::Session);
         }

@@ -1,5 +1,5 @@
-//! Ends an agent and its descendants. Their partial answers and the reports of their turns are committed first; then their
-//! turns are cancelled. The commit waits for none of them, however they hang.
+//! Ends an agent and its descendants. Their partial answers and the reports of their turns are committed first; then their turns
+//! are cancelled. The commit does not wait for any turn, so a hanging turn cannot delay it.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -29,7 +29,7 @@ impl Session {
         let session = Arc::clone(self);
         Box::pin(async move {
             let failed = |error: StoreError| Outcome::error(error.code(), format_args!("{error}."));
-            // For a tool, the root is the caller or an ancestor of it.
+            // A tool that would kill the root fails below, because the root is the caller or its ancestor.
             if target.parent.is_none() && by == KilledBy::Person {
                 return Err(Outcome::error(Code::KillRoot, "cannot kill the root agent."));
             }
@@ -71,8 +71,8 @@ impl Session {
         })
     }
 
-    /// Returns the change that ends the turns of the agents `ids`, and whether the parent gets a report. The
-    /// first agent's parent is `parent`.
+    /// Returns the change that ends the turns of the agents `ids`, and whether the parent gets a report. `parent` is the agent
+    /// that the topmost of these agents reports to.
     async fn end_turns_of(
         &self,
         ids: &BTreeSet<AgentId>,
@@ -90,7 +90,7 @@ impl Session {
         change.ends_partial.clone_from(&dying);
         let mut reports = false;
         for turn in store.open_turns(self.id()).await?.into_iter().filter(|turn| ids.contains(&turn.agent)) {
-            // A parent that dies too, or that killed, is not told.
+            // A parent gets no report if it is killed as well, or if it is the killer.
             let told = self.agent(turn.agent).and_then(|agent| agent.reports_to()).filter(|told| {
                 turn.cause != TurnCause::Person && Some(*told) == parent && by != KilledBy::Agent(*told)
             });
@@ -103,7 +103,7 @@ impl Session {
             };
             ending.killed(&last, &mut change);
         }
-        // Results follow the answers that asked for them.
+        // Tool results must follow the answers that requested them.
         change.messages.splice(0..0, partial);
         Ok((change, reports))
     }

@@ -1,4 +1,4 @@
-//! The list of agents: `/agents`, completion, and what fronts show.
+//! The list of agents, for `/agents`, completion and fronts.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -10,7 +10,7 @@ use patchbay_tools::Asked;
 use super::fork::shown_model;
 use crate::{Session, recap};
 
-/// Number of dead agents that are listed.
+/// Maximum number of dead agents that are listed.
 const DEAD: u32 = 10;
 /// Length limits, in characters, of a task and of an agent's last action.
 const TASK: usize = 40;
@@ -31,16 +31,16 @@ pub struct AgentInfo {
     pub alive: bool,
     /// The current activity of the agent.
     pub state: AgentState,
-    /// How long it has done that: since its turn began, since its question was asked, or since its last message was stored. `None`
-    /// if it has no message, and for a dead agent.
+    /// The time since its turn began, since its question was asked, or since its last message was stored, depending on `state`.
+    /// `None` if it has no message, and for a dead agent.
     pub age: Option<Duration>,
-    /// The beginning of the last message of the user, or of the agent that forked it; `None` before the first one.
+    /// The beginning of the last message from the user or from the agent that forked it; `None` before the first message.
     pub task: Option<String>,
-    /// The tool that it called last for its task, or the question that waits for an answer; `None` if it called none.
+    /// The tool that it last called for its task, or its question that waits for an answer; `None` if there is neither.
     pub action: Option<String>,
     /// Its model, as `PROVIDER/MODEL/LEVEL`.
     pub model: String,
-    /// Number of unread messages in its mailbox.
+    /// Number of unread messages in its inbox.
     pub unread: u64,
     /// Tokens that its requests used.
     pub tokens: u64,
@@ -54,11 +54,11 @@ pub enum AgentState {
     Idle,
     /// The agent is running a turn.
     Working,
-    /// A turn, which waits until fewer requests are under way.
+    /// The agent's turn waits until fewer requests are under way.
     Waiting,
-    /// A turn, which waits for the user's answer.
+    /// The agent's turn waits for the user's answer.
     Asking,
-    /// Nothing, until the next message of the user.
+    /// The agent begins no turn until the user's next message.
     Held,
 }
 
@@ -68,7 +68,7 @@ impl AgentState {
         matches!(self, Self::Working | Self::Waiting | Self::Asking)
     }
 
-    /// Returns the word of `/agents`.
+    /// Returns the word that `/agents` shows.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -193,14 +193,15 @@ fn last_action(work: &AgentWork) -> Option<String> {
 }
 
 impl AgentInfo {
-    /// Returns the line of `/agents`: `* a1b2c3d4 working 12 s "Read the logs" → grep__search, demo/demo-1/default, 0 unread, 9 tokens`.
+    /// Returns the line of `/agents`, such as
+    /// `* a1b2c3d4 working 12 s "Read the logs" → grep__search, demo/demo-1/default, 0 unread, 9 tokens`.
     fn line(&self) -> String {
         let Self { id, depth, in_view, alive, state, age, task, action, model, unread, tokens, .. } = self;
         let indent = 2 * depth;
         let mark = if *in_view { '*' } else { ' ' };
         // A dead agent does nothing.
         let mut work = if *alive { state.as_str() } else { "dead" }.to_owned();
-        // How long nothing happened is of interest after a while only.
+        // The time is only interesting during a turn, or after a minute.
         let is_shown = |age: &Duration| state.is_turn() || *age >= Duration::from_secs(60);
         work.extend(age.filter(is_shown).map(|age| format!(" {}", shown_age(age))));
         work.extend(task.as_ref().map(|task| format!(" \"{task}\"")));
@@ -210,7 +211,7 @@ impl AgentInfo {
     }
 }
 
-/// Returns how long something lasts in its largest unit.
+/// Formats a duration in its largest unit.
 fn shown_age(age: Duration) -> String {
     match age.as_secs() {
         seconds @ 0..60 => format!("{seconds} s"),

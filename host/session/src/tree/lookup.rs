@@ -1,11 +1,11 @@
-//! Finds an agent by its UUID or the beginning of it, among the living and the dead of a session.
+//! Finds an agent by its UUID or a prefix of it, among the living and dead agents of a session.
 
 use patchbay_core::{Code, Outcome, text};
 use patchbay_store::AgentRow;
 
 use crate::Session;
 
-/// The most agents that an error lists.
+/// Maximum number of agents that an error lists.
 const LISTED: usize = 10;
 
 impl Session {

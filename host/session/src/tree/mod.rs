@@ -1,10 +1,10 @@
-//! The tree of agents: what commands and the tools of models do with it.
+//! The tree of agents, and the operations on it by commands and by the models' tools.
 //!
-//! - `lookup`: finds an agent by its UUID or the beginning of it.
-//! - `fork`, `kill`: make and end agents.
-//! - `rewind`: makes an agent that continues another one from an earlier message.
+//! - `lookup`: finds an agent by its UUID or a prefix of it.
+//! - `fork`, `kill`: create and end agents.
+//! - `rewind`: creates an agent that continues another agent's conversation from before a message.
 //! - `switch`, `list`: the view, and the list of agents.
-//! - `tools`: the tools `fork`, `kill`, `mail_*` and `set_agent_model`.
+//! - `tools`: the tools `fork`, `kill`, `mail_*` and `set_agent_model`; `model` implements the last one.
 
 pub(crate) mod fork;
 pub(crate) mod kill;

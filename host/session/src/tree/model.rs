@@ -15,11 +15,11 @@ use crate::{
     prepared::{Prepare, Prepared},
 };
 
-/// The person's consent to moves of agents to other providers, for one call of the tool. A provider receives the whole
-/// conversation, so a model cannot choose it alone.
+/// The user's consent to moving agents to other providers, for one call of the tool. A provider receives the whole conversation,
+/// so a model must not choose it alone.
 pub(crate) struct MoveConsent<'a> {
     person: PersonAccess<'a>,
-    /// The user's consent for this call.
+    /// The last move that the user allowed in this call.
     allowed: Option<ProviderMove>,
 }
 
@@ -49,8 +49,8 @@ fn refused(moved: &ProviderMove, why: &str) -> Outcome {
 }
 
 impl Session {
-    /// Returns the change that makes `target` use `model`: a size, or a model's name, which is tried first with one
-    /// request that counts for `caller`. For a model of another provider, the user must give `consent`.
+    /// Returns the change that makes `target` use `model`, which is a size or a model's name. A named model is first tried with
+    /// one request, which counts for `caller`. A model of another provider requires the user's `consent`.
     ///
     /// # Errors
     /// The error that the tool should report.
@@ -120,7 +120,7 @@ impl Session {
         model: Option<&str>,
         consent: &mut MoveConsent<'_>,
     ) -> Result<(), Outcome> {
-        // A model that is gone has no provider: its next one is chosen by the user as well.
+        // If the current model is gone, it has no provider, and the user is asked as well.
         let now = target.chosen().effective(self.host.providers.as_ref()).await.ok();
         let now = now.map(|choice| choice.provider.to_string());
         if now.as_deref() == Some(provider) {
@@ -130,18 +130,19 @@ impl Session {
         consent.ask(ProviderMove { agent: target.id(), from: now, to, model }).await
     }
 
-    /// Returns the override by the model's name that keeps the provider which was tried, if the name gets another owner later.
+    /// Returns the override for `choice`. It contains the provider that was tried, which stays the same if the model's name
+    /// belongs to another provider later.
     async fn pinned(&self, model: &str, choice: Choice) -> ModelOverride {
         let pinned = choice.as_argument();
-        // An id that ends in a word for a level is not the same after a provider.
+        // If the id ends like a thinking level, `PROVIDER:ID` means another model, and only the name is kept.
         let is_same = self.host.providers.resolve(&pinned).await.is_ok_and(|same| same == choice);
         ModelOverride::Model(if is_same { pinned } else { model.to_owned() })
     }
 
-    /// Returns the model of a name. An error says why it cannot be used.
+    /// Returns the model with the name `model`. An error says why it cannot be used.
     async fn resolve(&self, model: &str) -> Result<Choice, String> {
         let choice = self.host.providers.resolve(model).await.map_err(|error| match error {
-            // The message of the command is for people.
+            // The message of the command is for users.
             ModelError::NoModel(_) => {
                 "the model's name is missing. Use \"small\", \"normal\" or \"big\", or the name of a model.".to_owned()
             }

@@ -17,20 +17,20 @@ use crate::{
 
 /// The message that a conversation goes back to.
 pub(crate) struct RewoundMessage {
-    /// The number of its row.
+    /// The number of the message's row.
     pub(crate) row: u64,
-    /// Its text as it was typed.
+    /// The text of the message, as it was typed.
     pub(crate) text: String,
-    /// The names of its files.
+    /// The names of the message's files.
     pub(crate) attached: Vec<String>,
-    /// What was done with the files that were changed since, for programs.
+    /// The results of restoring files that were changed since, for programs.
     pub(crate) files: Map<String, Value>,
 }
 
 impl Session {
-    /// Returns the change that makes an agent with the conversation of `rewound` before `message`, and brings it into
-    /// view. Its parent is the parent of `rewound`, or the root if `rewound` is the root. `rewound` is held. `said`
-    /// returns the message of the outcome.
+    /// Returns the change that creates an agent with the conversation of `rewound` before `message`, and brings the new agent
+    /// into view. Its parent is the parent of `rewound`, or the root if `rewound` is the root. `rewound` is then held. `said`
+    /// returns the message of the outcome for the new agent's id.
     pub(crate) fn rewind(
         self: &Arc<Self>,
         rewound: Arc<Agent>,

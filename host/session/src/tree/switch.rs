@@ -51,7 +51,7 @@ impl Session {
         })
     }
 
-    /// Makes an agent that was killed, to look at.
+    /// Recreates an agent that was killed, which the user can then look at.
     fn dead(&self, row: AgentRow, ancestors: Vec<AgentId>) -> Arc<Agent> {
         let agent = self.factory().make(AgentParts::of(&row, ancestors));
         agent.die();

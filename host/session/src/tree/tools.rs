@@ -39,7 +39,8 @@ enum TreeAction {
     SetAgentModel,
 }
 
-/// The only optional key of an input: whether the caller's turn ends with a fork, because it has nothing to do until the report.
+/// The only optional key of an input: whether the caller's turn ends with a fork, because the caller has nothing to do until the
+/// report.
 const WAIT: &str = "wait";
 
 const ALL: [TreeAction; 8] = [
@@ -54,7 +55,8 @@ const ALL: [TreeAction; 8] = [
 ];
 
 impl Session {
-    /// Returns the tools of the session for a turn of `agent`, also `task_list`. `set_agent_model` is hidden from all but foreground agents.
+    /// Returns the tools of the session for a turn of `agent`, including `task_list`. `set_agent_model` is only shown to
+    /// foreground agents.
     pub(crate) fn tree_tools(self: &Arc<Self>, agent: &Arc<Agent>) -> Vec<Arc<dyn Internal>> {
         let tool = |action: TreeAction| {
             let spec = action.spec()?;
@@ -174,7 +176,8 @@ impl Internal for TreeTool {
                     TreeAnswer::Change(prepare) => prepare,
                 };
                 match session.commit_for_tool(self.agent.id(), id, row.clone(), prepare).await {
-                    // It is worked out again, with this call.
+                    // A tool of a dying agent has begun an effect meanwhile. The change is prepared again, and then settles that
+                    // call, too.
                     Err(NotCommitted::Store(StoreError::CallBegan(_))) => {}
                     committed => return Ok(committed?.into()),
                 }
@@ -258,7 +261,8 @@ mod tests {
         }
     }
 
-    /// `docs/agents.md` says so, and a session whose first agent declared less than its children would lose the cache.
+    /// Documented in `docs/agents.md`. If the first agent declared fewer tools than its children, they could not use its cached
+    /// prompt.
     #[test]
     fn mail_waits_and_the_rest_is_declared() {
         let declared = ALL.into_iter().filter(|action| !action.spec().unwrap().is_deferred());

@@ -1,5 +1,5 @@
-//! Messages that join a turn that runs, after the results of calls. The turn takes them from the head of the queue, one after
-//! another, and waits until the task of each has committed its row. Then it asks the model again.
+//! Messages that join a running turn after tool results. The turn takes them from the head of the queue, one after another, and
+//! waits until each message's task has committed its row. Then the turn sends the model its next request.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub(crate) struct JoinedLines {
     ended: watch::Sender<Option<Outcome>>,
 }
 
-/// What a line has that joins a turn.
+/// The connection of a line to the turn that it joins.
 pub(crate) struct JoiningLine {
     /// The number of the turn's first row.
     pub(crate) began: u64,
@@ -34,7 +34,7 @@ pub(crate) struct JoiningLine {
 }
 
 impl JoinedLines {
-    /// Returns the lines of a turn of `agent`, none yet. `began` is the number of the turn's first row.
+    /// Returns the lines that have joined a turn of `agent`, initially none. `began` is the number of the turn's first row.
     pub(crate) fn new(queue: &Arc<LineQueue>, agent: AgentId, began: u64, cancel: CancellationToken) -> Arc<Self> {
         Arc::new(Self { queue: Arc::clone(queue), agent, began, cancel, ended: watch::Sender::new(None) })
     }
@@ -68,7 +68,7 @@ impl JoinedLines {
         }
     }
 
-    /// Returns whether a line has joined the turn and waits for its end.
+    /// Returns whether a line has joined the turn and is waiting for its end.
     pub(crate) fn is_any(&self) -> bool {
         self.ended.receiver_count() > 0
     }
@@ -80,7 +80,7 @@ impl JoinedLines {
 }
 
 impl JoiningLine {
-    /// Lets the turn go on, and returns how it ended. If `stop` is cancelled, the turn is stopped.
+    /// Lets the turn continue, and returns its outcome. If `stop` is cancelled, the turn is stopped.
     pub(crate) async fn joined(mut self, stop: &CancellationToken) -> Outcome {
         self.waits = None;
         if let Some(outcome) = stop.run_until_cancelled(self.end()).await {
@@ -93,17 +93,17 @@ impl JoiningLine {
     async fn end(&mut self) -> Outcome {
         match self.ended.wait_for(Option::is_some).await.map(|outcome| outcome.clone()) {
             Ok(Some(outcome)) => outcome,
-            // The sender is dropped without an outcome only by a panic.
+            // The sender is dropped without an outcome only after a panic.
             Ok(None) | Err(_) => Outcome::error(Code::Internal, "running the turn of this line panicked."),
         }
     }
 }
 
 impl LineQueue {
-    /// Removes the first line of `agent` if it may join the turn that runs, and returns it.
+    /// Removes the first line of `agent` if it may join the running turn, and returns it.
     fn take_joining(&self, agent: AgentId) -> Option<WaitingLine> {
         let mut queues = self.lock();
-        // Asked under the lock: a line behind a command that changes what turns do must wait for it.
+        // Checked under the lock: a line submitted after a command that changes how turns run must wait for that command.
         let is_delayed = self.is_delayed();
         queues.get_mut(&agent).filter(|queue| !is_delayed && queue.first_joins())?.waiting.pop_front()
     }

@@ -1,5 +1,5 @@
-//! A line's guards while it is in the queue of its agent: its place while it waits, and the right to run a turn.
-//! Dropping either releases it. Used by `turns` and `wake`.
+//! The guards of a line in its agent's queue: its place while it waits, and the right to run a turn. Dropping a guard releases
+//! the place or the right. Used by `turns` and `wake`.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub(crate) struct LineTurn {
     /// Whether the line released a held queue.
     pub(super) released: bool,
     pub(super) end: TurnEnd,
-    /// False if the turn was never given to its line.
+    /// False if the right was never passed to its line.
     pub(super) armed: bool,
     pub(super) _busy: ActivityGuard,
 }
@@ -115,7 +115,7 @@ impl Drop for WaitingTurn {
         if let Some(queue) = self.queue.lock().get_mut(&self.agent) {
             queue.remove(self.id);
         }
-        // The line may have ended at the moment in which its turn began.
+        // The line may have ended at the moment when its turn began.
         self.woken.close();
         if let Some(Wake::Begin(turn)) = self.try_wake() {
             turn.unused();
