@@ -80,10 +80,7 @@ fn served_package_has_no_grants() {
     let denied = client.call("relay__run", json!({}));
     assert_eq!(denied["result"]["_meta"]["patchbay/code"], "denied", "{denied}");
     let ran = client.end();
-    assert_eq!(
-        ran.err,
-        "note: no package with these files is installed, so none of its skills is granted what it asks for: tools.\n"
-    );
+    assert_eq!(ran.err, "note: no package with these files is installed, so its skills lack these grants: tools.\n");
 }
 
 #[test]

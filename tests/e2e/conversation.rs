@@ -198,7 +198,7 @@ fn end_for_an_unknown_reason_is_said() {
 fn usage_is_listed_by_model() {
     let patchbay = Patchbay::quick();
     let answers = patchbay.answers(&["/usage", "say one two", "/model demo-big", "say three", "/usage"]);
-    assert_eq!(answers[0].message(), "In all: 0 tokens");
+    assert_eq!(answers[0].message(), "Total: 0 tokens");
     let lines: Vec<&str> = answers[4].message().lines().collect();
     assert!(
         lines[0].starts_with("demo/demo-1: ") && lines[0].contains(" in, 2 out, 0 read from the cache"),
@@ -206,7 +206,7 @@ fn usage_is_listed_by_model() {
     );
     assert!(lines[1].starts_with("demo/demo-big: ") && lines[1].contains(" in, 1 out, "), "{lines:?}");
     assert!(lines[2].starts_with("All models: ") && lines[2].contains(" in, 3 out, "), "{lines:?}");
-    assert!(lines[3].starts_with("In all: ") && lines.len() == 4, "{lines:?}");
+    assert!(lines[3].starts_with("Total: ") && lines.len() == 4, "{lines:?}");
 }
 
 #[test]

@@ -66,7 +66,7 @@ async fn stopping_a_line_by_id_leaves_others_running() {
     let id = running.id();
     assert!(session.stop(id));
     let outcome = wait_for_end(running).await;
-    assert_eq!((outcome.code.as_str(), &*outcome.line()), ("turn_cancelled", "Cancelled. What came is kept."));
+    assert_eq!((outcome.code.as_str(), &*outcome.line()), ("turn_cancelled", "Cancelled. The partial answer is kept."));
     assert!(!session.stop(id), "it has ended");
     assert!(session.release_queue(), "a stop holds the waiting lines");
     assert_eq!(wait_for_end(later).await.code.as_str(), "answered");

@@ -335,7 +335,8 @@ fn synced_package_from_elsewhere_has_no_allowances() {
     let sync = ["sync", list.to_str().unwrap(), "--from", exported.to_str().unwrap(), "--yes"];
     let synced = succeed(patchbay, &sync);
     let [new, old] = [&other, &package].map(|it| it.patchbay.workspace().join("tools").display().to_string());
-    let line = format!("  comes from elsewhere now: {new}, before: {old}; its grants and allowed servers end\n");
+    let line =
+        format!("  comes from elsewhere now: {new}, before: {old}; its grants and allowed servers are removed\n");
     assert!(synced.contains(&line), "{synced}");
     assert_eq!(package.is_off(), [] as [&str; 0]);
 

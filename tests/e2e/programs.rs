@@ -205,7 +205,7 @@ fn waiting_process_ends_with_the_terminal() {
     terminal.press("!e");
     let waiting = wait_for_one(&terminal);
     terminal.press("cho done\r");
-    terminal.wait_for_containing("exit code 0. Your next message has this output.");
+    terminal.wait_for_containing("exit code 0. Your next message will include this output.");
     wait_for_end(&waiting);
     let waiting = wait_for_one(&terminal);
     terminal.press("/new\r");
@@ -250,7 +250,7 @@ fn typed_command_runs_at_once_and_a_pasted_one_is_a_message() {
     let terminal = open(&patchbay);
     terminal.press("!echo one; echo $((6 * 7)) >&2; touch made\r");
     terminal.wait_for_text("42");
-    terminal.wait_for_text("exit code 0. Your next message has this output.");
+    terminal.wait_for_text("exit code 0. Your next message will include this output.");
     assert!(workspace(&patchbay).join("made").exists());
     terminal.press("what was it?\r");
     terminal.wait_for_prefix("Attached: output of !echo one");

@@ -130,7 +130,7 @@ fn usage_shows_the_cost_and_the_counted_tokens() {
     assert!(answers[3].message().contains("this session has used 112 tokens"), "{}", answers[3].message());
     // A million input tokens cost 3 USD, or 0.30 if they are read from the cache. A million output tokens cost 15.
     let expected = "anthropic/claude-sonnet-4-5: 2,050 in, 62 out, 2,000 read from the cache, 0 written to it, 0.0017 USD\n\
-                    In all: 2,112 tokens (112 without those read from the cache), 0.0017 USD\n\
+                    Total: 2,112 tokens (112 without those read from the cache), 0.0017 USD\n\
                     This session: 0.00168 USD spent\n  ";
     let (listed, ledger) = answers[4].message().split_at(expected.len());
     assert_eq!(listed, expected);

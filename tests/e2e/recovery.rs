@@ -103,7 +103,7 @@ fn terminal_shows_what_is_given_up() {
     let mut terminal = Terminal::open(&patchbay, &["exec", &format!("/model {}", ANTHROPIC.model), "hello"]);
     assert_eq!(terminal.wait_for_end(), 0);
     let written = terminal.written();
-    let shown = format!("{}\r\n{AGAIN} What was printed of it is given up.\r\n", recorded("tool_call", "text"));
+    let shown = format!("{}\r\n{AGAIN} Ignore the part that was already printed.\r\n", recorded("tool_call", "text"));
     assert!(written.contains(&shown), "{written}");
 }
 
@@ -140,7 +140,7 @@ fn given_up_answer_is_an_event_and_its_tokens_count() {
     });
     assert_eq!(answers[2].outcome["data"]["total"], 2 * input + output[0] + output[1]);
     // The adapter's table contains the model's prices.
-    assert!(answers[2].message().contains(" USD\nIn all: "), "{}", answers[2].message());
+    assert!(answers[2].message().contains(" USD\nTotal:  "), "{}", answers[2].message());
 }
 
 /// Esc and Ctrl+C end a delay immediately, whether before the first answer or after one that broke off.

@@ -59,7 +59,7 @@ fn sessions_of_the_workspace_are_listed_by_last_use() {
     let short = |id: &str| id[..8].to_owned();
     let table = |indent: &str| {
         format!(
-            "{indent}{}  just now      (nothing was said) (open in process {})\n\
+            "{indent}{}  just now      (no messages) (open in process {})\n\
              {indent}{}  1 minute ago  /calc 1\n\
              {indent}{}  3 hours ago   Good[31m day\n",
             short(&three),

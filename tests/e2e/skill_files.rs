@@ -182,7 +182,7 @@ fn skill_over_its_limits_says_so_everywhere() {
     let patchbay = Patchbay::quick();
     patchbay.skill("guide", "summary: Guides", "Read big.bin.");
     patchbay.write("home/config/skills/guide/big.bin", vec![0; (8 << 20) + 1]);
-    let problem = "'big.bin' is larger than 8 MiB; none of them can be read.";
+    let problem = "'big.bin' is larger than 8 MiB; the skill's files cannot be read.";
     let left_out = format!("The files of this skill are left out. {problem}");
     let answers = patchbay.answers(&[
         "/help guide",

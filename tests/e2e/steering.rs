@@ -236,7 +236,10 @@ async fn stop_of_a_joined_message_stops_the_turn() {
     assert!(play.session.stop(joined.id()));
     for line in [running, joined] {
         let outcome = wait_for_end(line).await;
-        assert_eq!((outcome.code.as_str(), &*outcome.message), ("turn_cancelled", "Cancelled. What came is kept."));
+        assert_eq!(
+            (outcome.code.as_str(), &*outcome.message),
+            ("turn_cancelled", "Cancelled. The partial answer is kept.")
+        );
     }
     gate.answer(Vec::new());
     assert_eq!(play.session.queue().lines.len(), 1);

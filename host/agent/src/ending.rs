@@ -72,7 +72,7 @@ struct ChildReport<'a> {
 }
 
 /// The text for a turn whose process ended.
-pub const INTERRUPTED: &str = "The process ended during this turn. What came is kept.";
+pub const INTERRUPTED: &str = "The process ended during this turn. The partial answer is kept.";
 
 fn summary(text: &str) -> String {
     text.trim().chars().take(SUMMARY).collect()

@@ -144,7 +144,7 @@ impl Requests {
             return Ok(());
         }
         let message = format!(
-            "the agents of this session made {} requests since your last message (limits.tree_requests). Say anything to go \
+            "the agents of this session made {} requests since your last message (limits.tree_requests). Send any message to \
              on.",
             text::with_commas(self.limit.into())
         );

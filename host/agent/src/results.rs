@@ -47,7 +47,7 @@ impl ResultRoom {
         if self.used.load(Ordering::Relaxed) <= self.limit {
             return Ok(());
         }
-        let message = format!("{} Say anything to go on.", self.reached("your"));
+        let message = format!("{} Send any message to continue.", self.reached("your"));
         Err(Outcome::error(Code::LimitResults, message))
     }
 
@@ -90,7 +90,7 @@ mod tests {
             (
                 Code::LimitResults,
                 "the tool results of this session have reached the limit of 1,000 bytes between two messages \
-                 (limits.result_bytes); the count restarts with your next message. Say anything to go on."
+                 (limits.result_bytes); the count restarts with your next message. Send any message to continue."
             )
         );
         room.message_came();

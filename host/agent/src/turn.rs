@@ -388,7 +388,7 @@ fn turn_data(choice: &Choice, stop: Stop) -> TurnData {
 }
 
 fn cancelled() -> Outcome {
-    Outcome::refused(Code::TurnCancelled, "Cancelled. What came is kept.")
+    Outcome::refused(Code::TurnCancelled, "Cancelled. The partial answer is kept.")
 }
 
 pub(crate) fn store_failed(error: patchbay_store::StoreError) -> Outcome {

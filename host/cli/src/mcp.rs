@@ -59,7 +59,7 @@ pub(crate) fn check_package(home: &HomeDirs, folder: &Path) -> Result<ServedPack
     if !asks.is_empty() {
         let asks: Vec<_> = asks.into_iter().collect();
         note(&format!(
-            "note: no package with these files is installed, so none of its skills is granted what it asks for: {}.",
+            "note: no package with these files is installed, so its skills lack these grants: {}.",
             asks.join(", ")
         ));
     }

@@ -157,7 +157,7 @@ async fn table(host: &Host, sessions: &[SessionSummary], indent: &str) -> Result
             0 => String::new(),
             calls => format!(" ({} recorded)", count(usize::try_from(calls).unwrap_or(usize::MAX), "call")),
         };
-        let words = words.unwrap_or_else(|| "(nothing was said)".to_owned()) + &recorded + &open.unwrap_or_default();
+        let words = words.unwrap_or_else(|| "(no messages)".to_owned()) + &recorded + &open.unwrap_or_default();
         rows.push([host.store().short_id(session.id).await?, age(now.saturating_sub(session.used_at)), words]);
     }
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();

@@ -21,6 +21,6 @@ pub(crate) async fn run(host: &Host, arguments: &UsageList) -> Result<ExitCode, 
         requests => format!("{} requests", text::with_commas(requests)),
     };
     let reserved = if reserved == Money::ZERO { String::new() } else { format!(" and {reserved} USD reserved") };
-    say!("In all: {requests}, {spent} USD spent{reserved}");
+    say!("Total: {requests}, {spent} USD spent{reserved}");
     Ok(ExitCode::SUCCESS)
 }

@@ -64,7 +64,7 @@ codes! {
         Compacted = "compacted", "`/compact`: the conversation is summarised.";
         ContextListed = "context_listed", "`/context`: what fills the context window.";
         UsageListed = "usage_listed", "`/usage`: the tokens of the session.";
-        Renamed = "renamed", "`/rename`: the session has a title.";
+        Renamed = "renamed", "`/rename`: the session has a new title.";
         Quit = "quit", "`/quit`: the front should leave. Nothing is lost.";
     }
     "A line was refused" {
@@ -98,7 +98,7 @@ codes! {
         LineWaits = "line_waits", "The session was closed while the line waited for its turn; the line is stored with the session.";
         AgentNotFound = "agent_not_found", "The session has no agent with that UUID.";
         AgentDead = "agent_dead", "The agent was killed. You can look at it, but not talk to it.";
-        AmbiguousUuid = "ambiguous_uuid", "The UUIDs of several agents of the session begin like this.";
+        AmbiguousUuid = "ambiguous_uuid", "Several agents of the session have a UUID with this prefix.";
         NoParent = "no_parent", "The root agent has no parent.";
         KillRoot = "kill_root", "The root agent cannot be killed.";
         KillAncestor = "kill_ancestor", "An agent cannot kill itself or its ancestors.";
@@ -135,7 +135,7 @@ codes! {
     "A tool failed" {
         ToolFailed = "tool_failed", "The skill or the MCP server reported a failure; `data.kind` is the skill's own kind of error.";
         Denied = "denied", "The tool lacks a grant, or may not be called; the message says how to allow it.";
-        CredentialPlacement = "credential_placement", "The operator did not allow a credential at this place of a request; the message says how to allow it.";
+        CredentialPlacement = "credential_placement", "The operator did not allow a credential in this part of the request; the message says how to allow it.";
         Blocked = "blocked", "The operator has blocked the component; the message names the command to unblock it.";
         Trap = "trap", "The component trapped: `unreachable`, an invalid memory access, or a panic.";
         InvalidOutput = "invalid_output", "The result of the component or of the MCP server violates the contract.";
@@ -158,7 +158,7 @@ codes! {
         Cancelled = "cancelled", "The call was cancelled before it had any effect.";
         OutcomeUnknown = "outcome_unknown", "The call was interrupted after it had begun an effect; whether it took \
             effect is not known. Patchbay never repeats it.";
-        NotRun = "not_run", "The call was not run, or had no effect: the process ended before, or the answer that asked for it was cut off.";
+        NotRun = "not_run", "The call was not run, or had no effect: the process ended first, or the answer that requested it was cut off.";
     }
     "A model did not answer" {
         MissingCredentials = "missing_credentials", "The provider's key is missing; nothing was sent, and the message says where to put it.";
@@ -219,7 +219,7 @@ codes! {
         PackageExists = "package_exists", "A package of this name is already installed.";
         PackageNotFound = "package_not_found", "No package of this name is installed.";
         PackageOlder = "package_older", "The version found is lower than the installed version, or is not the one that `--to` names.";
-        PackageAsksMore = "package_asks_more", "`--yes` does not accept a version that asks for more.";
+        PackageAsksMore = "package_asks_more", "`--yes` does not accept a version that requests more access.";
         NameTaken = "name_taken", "`plugin allow`: another MCP server has the name.";
         PackagesBusy = "packages_busy", "Another `patchbay plugin` command is changing the packages.";
         NotConfirmed = "not_confirmed", "The user answered no, or there was no terminal to ask on; nothing was \

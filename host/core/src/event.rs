@@ -170,7 +170,7 @@ impl Retrying {
     /// part of the answer was printed where it can no longer be marked, and the line says that this part is discarded.
     pub fn broke_off(&self, is_printed: bool) -> String {
         let [next, most] = [self.attempt, self.of].map(|retries| retries.saturating_add(1));
-        let given_up = if is_printed { " What was printed of it is given up." } else { "" };
+        let given_up = if is_printed { " Ignore the part that was already printed." } else { "" };
         format!("The answer broke off; asking again (attempt {next} of {most}).{given_up}")
     }
 }
@@ -390,7 +390,7 @@ mod tests {
         let broken = Retrying { of: 4, ..retrying() };
         let line = "The answer broke off; asking again (attempt 2 of 5).";
         assert_eq!(broken.broke_off(false), line);
-        assert_eq!(broken.broke_off(true), format!("{line} What was printed of it is given up."));
+        assert_eq!(broken.broke_off(true), format!("{line} Ignore the part that was already printed."));
         assert_eq!(EventKind::Notice { text: "n".to_owned() }.notice().as_deref(), Some("n"));
         assert_eq!(EventKind::QueueHeld { held: true }.notice(), None);
     }

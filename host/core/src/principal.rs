@@ -12,7 +12,7 @@ pub struct PrincipalId(Option<Box<str>>);
 /// A string that is not the id of a user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "invalid person '{}': use 1 to 128 ASCII letters, digits, '-', '_', '.' and '@'",
+    "invalid user id '{}': use 1 to 128 ASCII letters, digits, '-', '_', '.' and '@'",
     excerpt(.0, 80)
 )]
 pub struct PrincipalError(String);

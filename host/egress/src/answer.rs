@@ -47,7 +47,7 @@ impl Answer {
     ) -> Result<Self, EgressError> {
         let status = response.status();
         if status == StatusCode::SWITCHING_PROTOCOLS {
-            let cause = "it switches to another protocol without being asked".to_owned();
+            let cause = "the server switched protocols without a request to do so".to_owned();
             return Err(EgressError::Protocol { origin: exchange.origin.clone(), cause });
         }
         let bodiless = request.method == "HEAD" || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);

@@ -81,7 +81,7 @@ fn problem(words: &[String]) -> Option<&'static str> {
         return Some("the program of a command is a name without '/', which is looked up in PATH, or an absolute path");
     }
     if words.len() > WORDS || words.iter().any(|word| word.len() > WORD_BYTES || word.contains('\0')) {
-        return Some("a command has at most 64 words of at most 4096 bytes, and no NUL");
+        return Some("a command has at most 64 arguments of at most 4096 bytes each, without NUL bytes");
     }
     None
 }

@@ -163,7 +163,7 @@ impl EventLog {
             let (pieces, senders): (Vec<_>, Vec<_>) = due.into_iter().unzip();
             let written = self.store.checkpoint(&self.hold, pieces).await;
             if let Err(error) = &written {
-                tracing::warn!("an answer under way could not be stored: {error}");
+                tracing::warn!("cannot store a piece of an unfinished answer: {error}");
             }
             for sender in senders {
                 // An error means that the turn has ended.

@@ -64,7 +64,7 @@ impl Client {
         match self.open.waiting.lock().remove(id) {
             // An error means that the request has just been withdrawn.
             Some(waiting) => drop(waiting.send(line)),
-            None => tracing::debug!("a response to a request that is not open"),
+            None => tracing::debug!("ignoring a response to an unknown request"),
         }
     }
 

@@ -70,7 +70,7 @@ impl Outbox {
         let writing = async move {
             let written = ended.run_until_cancelled_owned(write_lines(lines, output, &writes, &closed)).await;
             if let Some(Err(error)) = written {
-                tracing::info!("the client does not read any more: {error}");
+                tracing::info!("the client stopped reading: {error}");
             }
             closed.cancel();
         };

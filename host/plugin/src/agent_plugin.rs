@@ -84,7 +84,8 @@ pub fn write_agent_plugin(folders: &[PathBuf], options: &AgentPluginOptions) -> 
     for folder in folders {
         let skill = built_skill(folder, &options.build, &mut notes)?;
         if skills.iter().any(|other| other.name == skill.name) {
-            let message = format!("Two of the folders are a skill '{}'; a package has each name once.", skill.name);
+            let message =
+                format!("two folders contain a skill '{}'; each name can occur once in a package", skill.name);
             return Err(refused(folder, Code::InvalidName, message));
         }
         skills.push(skill);
@@ -220,7 +221,7 @@ fn write_skill(skill: &BuiltSkill, folder: &Path) -> Result<Vec<String>, BuildEr
     }
     if skill.component.is_none() && !lost.is_empty() {
         let lost = lost.join(", ");
-        notes.push(format!("{name}: without a component, its SKILL.md cannot keep these keys of Patchbay: {lost}."));
+        notes.push(format!("{name}: without a component, its SKILL.md cannot keep these Patchbay keys: {lost}."));
     }
     Ok(notes)
 }

@@ -98,7 +98,7 @@ mod tests {
             fs::write(folder.path().join(format!("data/{n}")), "").unwrap();
         }
         let message = embedded(folder.path()).unwrap_err().to_string();
-        let words = "[skill_files_limited] More than 1,000 files; none of them can be read. Move what is not part of the skill \
+        let words = "[skill_files_limited] More than 1,000 files; the skill's files cannot be read. Move what is not part of the skill \
                      out of its folder.";
         assert!(message.ends_with(words), "{message}");
     }

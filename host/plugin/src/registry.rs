@@ -371,7 +371,7 @@ impl PackageRegistry {
         let why = match (answer.status, may_have || self.sign_in.credential.is_none()) {
             (200, _) => None,
             (401 | 403, true) => Some("refuses to issue a token"),
-            (401 | 403, false) => Some("issues no token without the credential"),
+            (401 | 403, false) => Some("does not issue a token without the credential"),
             _ => return Err(status(&issuer, &answer)),
         };
         if let Some(why) = why {

@@ -210,7 +210,7 @@ pub enum Denial {
     },
     /// The session is in plan mode, which denies every change.
     #[error(
-        "the session is in plan mode, which changes nothing: {action} is denied. Do not try again in another way; say what you would do. The user can change the mode"
+        "the session is in plan mode, so {action} is denied. Do not try another way; say what you would do. The user can change the mode"
     )]
     PlanMode {
         /// The denied action, such as `writing files`.

@@ -60,7 +60,7 @@ pub enum ModelError {
     },
     /// The operator has not allowed the provider.
     #[error(
-        "provider '{provider}' cannot be used: {why} To see what it asks for: patchbay provider list. To allow it: \
+        "provider '{provider}' cannot be used: {why} To see its request: patchbay provider list. To allow it: \
          patchbay provider allow {provider}"
     )]
     Pending {
@@ -101,7 +101,7 @@ pub enum ModelError {
     },
     /// The provider's request differs from the one that the operator was shown.
     #[error(
-        "provider '{0}' now asks for something else, and was not allowed. To review it again: patchbay provider \
+        "provider '{0}' now requests something else, which was not allowed. To review it again: patchbay provider \
          allow {0}"
     )]
     Changed(Name),

@@ -261,7 +261,7 @@ impl Programs {
             return None;
         }
         let names = changed.join(", ");
-        let mut said = format!("The program has changed what runs later or what agents are told: {names}.");
+        let mut said = format!("The program has changed files that run later or instruct agents: {names}.");
         let is_for_agents = changed.iter().any(|name| ProtectedFiles::is_for_agents(name));
         if is_for_agents && let Some(session) = self.session.upgrade() {
             session.withdraw_trust(&said).await;

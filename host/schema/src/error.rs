@@ -41,7 +41,7 @@ pub enum Rejection {
         problem: String,
     },
     /// The check would take more than [`limits::STEPS`] steps.
-    #[error("it takes more than {} steps to check against the schema; give a smaller input", limits::STEPS)]
+    #[error("checking it against the schema takes more than {} steps; use a smaller input", limits::STEPS)]
     TooManySteps,
     /// The input is nested deeper than [`limits::INPUT_DEPTH`], or the applied schemas deeper than
     /// [`limits::APPLIED_DEPTH`].

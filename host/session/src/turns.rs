@@ -70,11 +70,11 @@ impl Session {
         let mut outcome = agent.run(&turn).instrument(span).await;
         self.running_turns.lock().remove(&id);
         if agent.is_dead() {
-            let message = format!("agent '{id}' was killed. What came is kept.");
+            let message = format!("agent '{id}' was killed. The partial answer is kept.");
             outcome = Outcome::error(Code::AgentDead, message);
         } else if !outcome.is_ok() {
             if let Err(error) = self.commit_failure(&agent, &ending, &outcome).await {
-                tracing::error!("how a turn ended could not be kept: {error}");
+                tracing::error!("cannot store the outcome of a turn: {error}");
             }
             if cause == TurnCause::Person || lines.is_any() {
                 self.note_unanswered(&agent, &mut outcome).await;

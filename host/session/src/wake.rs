@@ -126,7 +126,7 @@ impl Session {
     fn note_too_many_wakes(&self, agent: &Agent, limit: u32) {
         if self.queue.note_limit(agent.id()) {
             let text = format!(
-                "Agent {} was woken by mail {limit} times since your last message; its mail waits. Say anything to go on.",
+                "Agent {} was woken by mail {limit} times since your last message; its mail is waiting. Send any message to continue.",
                 agent.id().short()
             );
             self.log().publish(agent.id(), EventKind::Notice { text });

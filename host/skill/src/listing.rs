@@ -307,12 +307,12 @@ fn too_many(what: &str, limit: usize) -> Problem {
 pub(crate) fn cut(component: &str) -> Problem {
     let entries = crate::limit::grouped(ENTRIES as u64);
     let message = format!(
-        "More than {entries} entries in its folder; none of them can be read, except a component with the name '{component}'."
+        "More than {entries} entries in its folder; the skill's files cannot be read, except a component with the name '{component}'."
     );
     Problem::new(Code::SkillFilesLimited, message)
 }
 
 /// Creates the problem of a skill that exceeds a limit on files. Its instructions and tools still work.
 fn limited(what: String) -> Problem {
-    Problem::new(Code::SkillFilesLimited, format!("{what}; none of them can be read."))
+    Problem::new(Code::SkillFilesLimited, format!("{what}; the skill's files cannot be read."))
 }

@@ -142,7 +142,7 @@ pub(crate) const MAX_CONTENT: usize = 64 << 20;
 pub(crate) fn columns() -> String {
     format!(
         "seq, agent, kind, iif(octet_length(content) > {MAX_CONTENT}, '[' || octet_length(content) || \
-         ' bytes of text left out: over the limit of a row]', content), data"
+         ' bytes of text omitted: over the row limit]', content), data"
     )
 }
 
@@ -190,7 +190,7 @@ mod tests {
         let (whole, first) = texts(MAX_CONTENT).await;
         assert_eq!((whole.len(), first.len()), (MAX_CONTENT, 60));
         let (left_out, first) = texts(MAX_CONTENT + 1).await;
-        assert_eq!(left_out, "[67108865 bytes of text left out: over the limit of a row]");
+        assert_eq!(left_out, "[67108865 bytes of text omitted: over the row limit]");
         assert_eq!(first, "");
     }
 }

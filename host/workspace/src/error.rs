@@ -36,7 +36,7 @@ pub enum FileError {
         why: String,
     },
     /// A number in a search that is out of range.
-    #[error("'{name}' must be from {least} to {most}; this is {value}")]
+    #[error("'{name}' must be from {least} to {most}, not {value}")]
     OutOfRange {
         /// The name of the number in the WIT contract.
         name: &'static str,

@@ -20,7 +20,7 @@ const TEMPORARY_START: &str = ".patchbay-";
 const TEMPORARY_END: &str = ".tmp";
 
 const GIT: &str = "it is in git's own directory, which contains hooks and the credentials of remotes";
-const SETTINGS: &str = "it contains skills, or settings by which agents, editors or git start programs; a plugin may read it, not \
+const SETTINGS: &str = "it contains skills, or settings by which agents, editors or git start programs; plugins may read it but not \
      change it";
 const TEMPORARY: &str = "names of this form are Patchbay's temporary files";
 const BARE: &str =
@@ -30,14 +30,14 @@ pub(crate) const OWN_FOLDER: &str = "it is one of Patchbay's own folders or file
 
 /// Why no file in a folder of `skill_roots` can be written.
 pub(crate) const SKILL_ROOT: &str =
-    "it is in a folder of skill_roots of config.toml, which contains skills; a plugin may read it, not change it";
+    "it is in a folder of skill_roots of config.toml, which contains skills; plugins may read it but not change it";
 
 /// Why the targets of certain links cannot be written.
 pub(crate) const LINKED: &str =
-    "a link makes it part of the skills, personas or settings that agents load; a plugin may read it, not change it";
+    "a link makes it part of the skills, personas or settings that agents load; plugins may read it but not change it";
 
 /// Why no part of a skill can be written in a folder that a link makes a folder of skills.
-pub(crate) const OF_SKILL: &str = "a link makes the folder above it a folder of skills, and it is or would be part of a skill; a plugin may read it, not change it";
+pub(crate) const OF_SKILL: &str = "a link makes the folder above it a folder of skills, and it is or would be part of a skill; plugins may read it but not change it";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Protection {

@@ -55,12 +55,12 @@ async fn agent_that_hangs_is_killed_at_once() {
     let play = Play::new().await;
     let root = play.session.view();
     let child = play.fork("").await;
-    let running = play.hang("say What came is kept.\nhang").await;
+    let running = play.hang("say The partial answer is kept.\nhang").await;
     let waiting = play.session.submit("And then?");
     // A queued line is stored a moment later, and so is the text that has arrived.
     let queued = async || play.host.store().queued_lines(play.session.id()).await.unwrap().len();
     play.wait_until("the line is stored", async || queued().await == 1).await;
-    play.wait_for_partial("What came is kept.").await;
+    play.wait_for_partial("The partial answer is kept.").await;
     let began = Instant::now();
     let killed = play.run("/kill").await;
     let outcome = wait_for_end(running).await;
@@ -68,7 +68,7 @@ async fn agent_that_hangs_is_killed_at_once() {
     assert_eq!(&*killed.line(), format!("Killed 1 agent: {child}"));
     assert_eq!(outcome.code.as_str(), "agent_dead");
     // The partial answer is stored, the turn is interrupted, and the waiting line is given back.
-    assert_eq!(play.texts(child, MessageKind::Assistant), ["What came is kept."]);
+    assert_eq!(play.texts(child, MessageKind::Assistant), ["The partial answer is kept."]);
     assert_eq!(play.turns(child), [("person".to_owned(), "interrupted".to_owned(), "agent_dead".to_owned())]);
     assert_eq!(killed.killed_lines(), ["And then?"]);
     assert_eq!(wait_for_end(waiting).await.code.as_str(), "line_taken_back");

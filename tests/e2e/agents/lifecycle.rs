@@ -117,7 +117,8 @@ async fn stopped_child_is_reported_and_wakes_no_agent() {
     play.switch(child).await;
     assert!(play.session.stop_turn());
     play.idle().await;
-    let report = r#"{"status":"idle","success":false,"summary":"So far.","error":"Cancelled. What came is kept."}"#;
+    let report =
+        r#"{"status":"idle","success":false,"summary":"So far.","error":"Cancelled. The partial answer is kept."}"#;
     assert_eq!(play.mails(root).await, [report]);
     assert_eq!(play.agent(child).await.state, AgentState::Held);
     assert!(play.said(root).len() == 1, "the parent was not woken");
@@ -134,12 +135,12 @@ async fn turns_of_a_process_that_ended_are_reported_when_the_session_is_resumed(
     let (killed, id) = (play.killed_home(), play.session.id());
     play.session.close().await;
     let play = Play::resume(killed, id, quick_demo(), Limits::default()).await;
-    let report = r#"{"status":"idle","success":false,"summary":"So far.","error":"The process ended during this turn. What came is kept."}"#;
+    let report = r#"{"status":"idle","success":false,"summary":"So far.","error":"The process ended during this turn. The partial answer is kept."}"#;
     assert_eq!(play.mails(root).await, [report]);
     assert_eq!(play.turns(child), [turn("fork", "interrupted", "turn_interrupted")]);
     assert_eq!(play.answers(child), ["So far."]);
     let notices = play.texts(child, MessageKind::Notice);
-    assert_eq!(notices, ["Error: The process ended during this turn. What came is kept."]);
+    assert_eq!(notices, ["Error: The process ended during this turn. The partial answer is kept."]);
     play.idle().await;
     for agent in [root, child] {
         assert_eq!(play.agent(agent).await.state, AgentState::Held);

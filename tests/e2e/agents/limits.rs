@@ -74,7 +74,7 @@ async fn mail_wakes_an_agent_20_times_until_a_message() {
         }
     }
     let limit = format!(
-        "Agent {} was woken by mail 20 times since your last message; its mail waits. Say anything to go on.",
+        "Agent {} was woken by mail 20 times since your last message; its mail is waiting. Send any message to continue.",
         agent.short()
     );
     notices.retain(|text| text.contains("was woken"));

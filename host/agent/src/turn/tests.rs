@@ -589,7 +589,7 @@ async fn answer_that_broke_off_is_replaced_and_its_tokens_count() {
         }
         _ => None,
     });
-    let line = "1 0 1: The answer broke off; asking again (attempt 2 of 5). What was printed of it is given up.";
+    let line = "1 0 1: The answer broke off; asking again (attempt 2 of 5). Ignore the part that was already printed.";
     assert_eq!(shown.collect::<Vec<_>>(), ["Half a 0 0", line, "Whole. 1 0"]);
     // The session, the agent and the model have used the tokens of both attempts.
     let session = stage.log.session();
@@ -942,7 +942,7 @@ async fn turn_ends_when_results_reach_their_limit() {
     let stage = with_long_tool(does, 10_000_000, limits).await;
     let outcome = stage.say("one").await;
     assert_eq!(outcome.code, Code::LimitResults, "{outcome:?}");
-    assert!(outcome.message.ends_with("Say anything to go on."), "{outcome:?}");
+    assert!(outcome.message.ends_with("Send any message to continue."), "{outcome:?}");
     let rows = stage.agent.rows().await.unwrap();
     let results: Vec<_> = rows.iter().filter(|row| row.kind == MessageKind::Tool).collect();
     let long = results.iter().filter(|row| row.content.len() == 100_000).count();

@@ -173,7 +173,10 @@ async fn models(report: &mut DoctorReport, home: &OpenHome, list: &[ProviderStat
         Ok(default) => {
             let model = default.choice.as_argument();
             if !default.configured {
-                report.advise("No default model is set, so new sessions use an echo. Set default_model.", config);
+                report.advise(
+                    "No default model is set, so new sessions use demo-1, which only echoes. Set default_model.",
+                    config,
+                );
             } else if let Some(provider) =
                 list.iter().find(|provider| provider.name == default.choice.provider.as_str())
                 && provider.state == ProviderState::NeedsKey

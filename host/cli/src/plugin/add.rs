@@ -85,7 +85,7 @@ fn list_marketplace(marketplace: &Marketplace, folder: &Path) -> ExitCode {
         let MarketplacePlugin { name, description, .. } = plugin;
         say!("{name}{}", description.as_ref().map(|description| format!(": {description}")).unwrap_or_default());
         match &plugin.commands(&text::clean_line(&folder.to_string_lossy()))[..] {
-            [] => say!("  its source has a form that this Patchbay does not know"),
+            [] => say!("  its source has an unknown format"),
             commands => commands.iter().for_each(|command| say!("  {command}")),
         }
     }
@@ -103,7 +103,7 @@ async fn add_package(
     fetched: &FetchedPackage,
 ) -> Result<ExitCode, CliError> {
     if add.json && !add.yes {
-        let message = "--json shows nothing to decide about. Read the package without --json, or repeat the command with --yes. Nothing \
+        let message = "--json cannot ask for confirmation. Read the package without --json, or repeat the command with --yes. Nothing \
                        was changed.";
         return Ok(undecided(Code::NotConfirmed, message));
     }
@@ -118,7 +118,7 @@ async fn add_package(
     let name = add.name.clone().unwrap_or_else(|| source.name.clone());
     if let Some(there) = held.lock().package(name.as_str()) {
         let message = format!(
-            "package '{name}' is already installed, from {}. To take a newer version: patchbay plugin update {name}. To have both: patchbay \
+            "package '{name}' is already installed, from {}. To install a newer version: patchbay plugin update {name}. To have both: patchbay \
              plugin add {given} --name NEW",
             text::clean_line(&there.from)
         );
@@ -262,7 +262,7 @@ async fn link_skill(add: &PluginAdd, home: &HomeDirs) -> Result<(), CliError> {
         other => other.into(),
     })?;
     say!("Linked {}: {}", described(&report), text::clean_line(&path.to_string_lossy()));
-    say!("Grants hold for any files in {}, until you remove the link.", text::clean_line(&folder.to_string_lossy()));
+    say!("Grants apply to any files in {}, until you remove the link.", text::clean_line(&folder.to_string_lossy()));
     for text in &report.notes {
         say!("note: {}", text::clean_line(text));
     }

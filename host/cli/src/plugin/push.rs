@@ -20,7 +20,9 @@ pub(super) async fn run(push: &PluginPush) -> Result<ExitCode, CliError> {
     let local = PackageAddress::Local(PathBuf::from(file)).fetch(&FetchOptions::default()).await?;
     let report = inspector(false)?.inspect(file).await.map_err(CliError::io(file))?;
     if report.component.is_none() || !file.is_file() {
-        return Err(refused("it is not a component; 'patchbay plugin build' makes one file of a folder.".to_owned()));
+        return Err(refused(
+            "it is not a component; 'patchbay plugin build' builds a folder into one file.".to_owned(),
+        ));
     }
     if !report.problems.is_empty() {
         let problems: Vec<String> = report.problems.iter().map(|problem| text::clean_line(problem)).collect();

@@ -54,7 +54,7 @@ pub(super) async fn run(sync: &PluginSync) -> Result<ExitCode, CliError> {
         let from = text::clean_line(&package.from);
         lines.push(match replaces {
             Some(before) => format!(
-                "comes from elsewhere now: {from}, before: {}; its grants and allowed servers end",
+                "comes from elsewhere now: {from}, before: {}; its grants and allowed servers are removed",
                 text::clean_line(before)
             ),
             None => format!("from: {from}"),

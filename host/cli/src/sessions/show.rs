@@ -82,7 +82,7 @@ async fn print_conversation(store: &Store, session: SessionId, agent: &AgentRow,
         from = end + 1;
     }
     if is_first && !json {
-        print_line(format_args!("(nothing was said)"));
+        print_line(format_args!("(no messages)"));
     }
     Ok(())
 }

@@ -98,7 +98,7 @@ fn skills_become_a_package() {
     assert_eq!(written.with_tools.iter().map(Name::as_str).collect::<Vec<_>>(), ["greet"]);
     assert_eq!(
         written.notes,
-        ["review: without a component, its SKILL.md cannot keep these keys of Patchbay: capabilities."]
+        ["review: without a component, its SKILL.md cannot keep these Patchbay keys: capabilities."]
     );
     assert_eq!(
         written.plugin.files.iter().map(|file| &*file.path).collect::<Vec<_>>(),

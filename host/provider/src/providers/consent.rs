@@ -37,7 +37,7 @@ impl Consents {
         }
         match self.allowances.get(entry.name.as_str()) {
             Some(allowed) if *allowed == entry.requested() => Readiness::Ready,
-            Some(_) => Readiness::Pending("it now asks for something that you have not allowed.".to_owned()),
+            Some(_) => Readiness::Pending("it now requests something that you have not allowed.".to_owned()),
             None => Readiness::Pending("you have not allowed it yet.".to_owned()),
         }
     }

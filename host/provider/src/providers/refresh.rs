@@ -165,7 +165,7 @@ impl Providers {
         let listing =
             NewListing { adapter, models, left_out, coverage, validator, problem: problem.clone(), again_in_s };
         let Some(change) = self.store.keep_listing(provider.to_string(), base_url, listing).await? else {
-            return Ok(report("not stored: the provider was removed or has another origin now".to_owned(), true));
+            return Ok(report("not stored: the provider was removed or now has another origin".to_owned(), true));
         };
         if let Some(problem) = problem {
             return Ok(report(format!("not listed: {problem}"), true));

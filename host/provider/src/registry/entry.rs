@@ -100,7 +100,7 @@ impl ConfiguredOrigin<'_> {
             let has_default = adapter.manifest.default_base_url.is_some();
             return match requires_origin(adapter) || (source == EntrySource::Config && has_default) {
                 true => Err(format!(
-                    "it needs the address for its requests: set origin in [providers.{name}] of \
+                    "it needs an origin for its requests: set origin in [providers.{name}] of \
                         config.toml"
                 )),
                 false => Ok(None),

@@ -42,7 +42,7 @@ impl Front {
                 if !unattached.is_empty() {
                     let names = unattached.join(", ");
                     self.conversation.transcript.notice(&format!(
-                        "Not attached: {names}. Pasted text and lines of earlier sessions attach nothing; type the name behind @."
+                        "Not attached: {names}. Pasted text and lines of earlier sessions attach nothing; type the name after @."
                     ));
                 }
             }

@@ -52,7 +52,11 @@ pub(crate) fn seconds(duration: Duration) -> String {
 /// Formats a duration for the user. A duration below 10 seconds is rounded up to a tenth: `0.1 s`.
 pub(crate) fn tenths(duration: Duration) -> String {
     let tenths = duration.as_millis().div_ceil(100).max(1);
-    if tenths < 100 { format!("{}.{} s", tenths / 10, tenths % 10) } else { seconds(duration.max(Duration::from_secs(10))) }
+    if tenths < 100 {
+        format!("{}.{} s", tenths / 10, tenths % 10)
+    } else {
+        seconds(duration.max(Duration::from_secs(10)))
+    }
 }
 
 #[cfg(test)]

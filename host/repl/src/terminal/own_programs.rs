@@ -109,6 +109,6 @@ impl Front {
             self.own_programs.outputs.drain(..excess);
             self.own_programs.outputs.push(output);
         }
-        self.conversation.transcript.notice(&format!("{end}. Your next message has this output."));
+        self.conversation.transcript.notice(&format!("{end}. Your next message will include this output."));
     }
 }

@@ -141,7 +141,7 @@ pub(super) fn sessions(sessions: &[ListedSession], workspaces: &[&str]) -> Marku
         ul.sessions {
             @for session in sessions {
                 li {
-                    a href={"/sessions/" (session.id)} { (session.title.as_deref().unwrap_or("(nothing was said)")) }
+                    a href={"/sessions/" (session.id)} { (session.title.as_deref().unwrap_or("(no messages)")) }
                     span.where { (session.workspace) }
                     @if session.is_running { span.badge { "running" } }
                     @if session.questions > 0 { span.badge.asks { (session.questions) " open" } }

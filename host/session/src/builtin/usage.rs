@@ -53,7 +53,7 @@ async fn usage(line: &LineContext) -> Result<Outcome, StoreError> {
         0 => String::new(),
         read => format!(" ({} without those read from the cache)", text::with_commas(all.saturating_sub(read))),
     };
-    lines.push(format!("In all: {} tokens{uncached}{sum}", text::with_commas(all)));
+    lines.push(format!("Total: {} tokens{uncached}{sum}", text::with_commas(all)));
     let spent = spent::report(session, line.agent.budget()).await?;
     lines.extend(spent.iter().flat_map(|spent| spent.lines.iter().cloned()));
     lines.extend(recording::line(session.log().store(), session.id(), session.host.records())?);

@@ -187,7 +187,7 @@ impl LineInput {
         if bytes > LINE_FILES_BYTES {
             let (size, most) = (text::size(bytes as u64), LINE_FILES_BYTES >> 20);
             return Err(refused(format_args!(
-                "the attached files have {size} in all; the limit of a line is {most} \
+                "the attached files have {size} in total; the limit for one line is {most} \
                 MiB."
             )));
         }

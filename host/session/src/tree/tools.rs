@@ -75,7 +75,7 @@ impl TreeAction {
         let (name, description, properties) = match self {
             Self::Fork => (
                 "fork",
-                "Creates a child agent, which works on the prompt while you go on. It has your conversation up to the \
+                "Creates a child agent, which works on the prompt while you continue. It has your conversation up to the \
                  last complete turn, but nothing of the current one. You get its result as mail; you need not wait or \
                  check. It then stays idle until you kill it or send it more work: call_tool with mail_send {to, message}.",
                 json!({

@@ -221,7 +221,9 @@ fn stdio(fields: &mut Fields) -> Result<ServerTransport, String> {
             return Err(format!("command '{shown}' names no file"));
         }
         if path.split('/').any(is_version_control) {
-            return Err(format!("command '{shown}' is in a folder of version control, which is no part of a package"));
+            return Err(format!(
+                "command '{shown}' is in a version control folder, which does not belong to a package"
+            ));
         }
     } else if command.is_empty() || command.starts_with('.') || command.contains(['/', '\\']) {
         return Err(format!(

@@ -281,7 +281,7 @@ fn excluded_skill_names_the_limit_of_its_files() {
             "a [command_tool_missing] Command tool 'x' needs a component, but the skill's folder has none (*.wasm). \
              To build one: \
              patchbay plugin build DIR",
-            "a [skill_files_limited] More than 10,000 entries in its folder; none of them can be read, except a component with \
+            "a [skill_files_limited] More than 10,000 entries in its folder; the skill's files cannot be read, except a component with \
              the name 'a.wasm'.",
             "b [ineligible] OS 'linux' not in [darwin].",
         ]
@@ -557,7 +557,7 @@ fn snapshot_knows_in_which_order_models_are_shown_skills() {
 
 #[test]
 fn snapshot_says_why_files_of_a_skill_cannot_be_read() {
-    let words = "More than 1,000 files; none of them can be read.";
+    let words = "More than 1,000 files; the skill's files cannot be read.";
     let mut limited = found(Root::User, "a", "summary: x");
     limited.candidate.as_mut().unwrap().notes.push(Problem::new(Code::SkillFilesLimited, words));
     let mut stored = found(Root::User, "b", "summary: x");

@@ -401,18 +401,18 @@ fn digest_covers_all_files_of_the_folder() {
 fn skill_over_its_limits_loses_only_its_files() {
     type Fill = fn(&SkillsFolder);
     let cases: [(&str, Fill); 4] = [
-        ("More than 1,000 files; none of them can be read.", |skills| {
+        ("More than 1,000 files; the skill's files cannot be read.", |skills| {
             for n in 0..1_001 {
                 skills.write(&format!("a/files/{n}"), "");
             }
         }),
-        ("'big.bin' is larger than 8 MiB; none of them can be read.", |skills| {
+        ("'big.bin' is larger than 8 MiB; the skill's files cannot be read.", |skills| {
             skills.write("a/big.bin", vec![0; (8 << 20) + 1]);
         }),
-        ("Folders more than 8 deep; none of them can be read.", |skills| {
+        ("Folders more than 8 deep; the skill's files cannot be read.", |skills| {
             skills.write("a/1/2/3/4/5/6/7/8/9/x", "");
         }),
-        ("A path of more than 255 bytes; none of them can be read.", |skills| {
+        ("A path of more than 255 bytes; the skill's files cannot be read.", |skills| {
             skills.write(&format!("a/{}/{}", "x".repeat(200), "y".repeat(60)), "");
         }),
     ];
@@ -440,8 +440,7 @@ fn folder_with_too_many_entries_keeps_a_component_of_its_name() {
     for n in 0..10_000 {
         fs::File::create(skills.path().join(format!("a/{n}"))).unwrap();
     }
-    let words =
-        "More than 10,000 entries in its folder; none of them can be read, except a component with the name 'a.wasm'.";
+    let words = "More than 10,000 entries in its folder; the skill's files cannot be read, except a component with the name 'a.wasm'.";
     let limited = skills.candidate(&NoCache);
     assert_eq!(listed(&limited), ["SKILL.md", "a.wasm"]);
     assert_eq!(limited.component.unwrap().digest(), Digest::of(FIRST.as_bytes()));

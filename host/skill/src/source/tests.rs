@@ -138,7 +138,7 @@ fn folder_with_very_many_files_takes_bounded_work() {
     }
     let candidate = skill.candidate();
     assert_eq!(candidate.totals, FileTotals { count: 0, bytes: 0, place: FileStorage::Nowhere });
-    assert_eq!(messages(&candidate), ["More than 10,000 entries in its folders; none of them can be read."]);
+    assert_eq!(messages(&candidate), ["More than 10,000 entries in its folders; the skill's files cannot be read."]);
 }
 
 /// Lists the skill's folder.
@@ -167,7 +167,7 @@ fn hidden_files_are_counted_over_the_whole_skill() {
     assert_eq!(listed(&skill).entries, 10_001, "nothing is read beyond the limit");
     let candidate = skill.candidate();
     assert_eq!(candidate.totals, FileTotals { count: 0, bytes: 0, place: FileStorage::Nowhere });
-    assert_eq!(messages(&candidate), ["More than 10,000 entries in its folders; none of them can be read."]);
+    assert_eq!(messages(&candidate), ["More than 10,000 entries in its folders; the skill's files cannot be read."]);
 }
 
 #[test]
@@ -191,7 +191,10 @@ fn linked_folder_is_counted_for_each_link() {
     }
     let over = listed(&skill);
     assert_eq!(over.entries, 10_001);
-    assert_eq!(over.over.unwrap().message, "More than 10,000 entries in its folders; none of them can be read.");
+    assert_eq!(
+        over.over.unwrap().message,
+        "More than 10,000 entries in its folders; the skill's files cannot be read."
+    );
 }
 
 #[test]
@@ -202,7 +205,7 @@ fn only_so_many_links_are_followed() {
     }
     assert_eq!(listed(&skill).files.len(), 102);
     symlink("nowhere", skill.path("one-more")).unwrap();
-    assert_eq!(listed(&skill).over.unwrap().message, "More than 100 links; none of them can be read.");
+    assert_eq!(listed(&skill).over.unwrap().message, "More than 100 links; the skill's files cannot be read.");
 }
 
 /// Folders below a linked folder are opened relative to it, to avoid following its link again for each of them.

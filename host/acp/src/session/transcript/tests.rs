@@ -135,7 +135,7 @@ fn notices_are_updates_for_clients_that_show_them() {
     );
     play.event(ROOT, delta("Half", 0));
     let given_up = EventKind::GivenUp { turn: 4, answer: 0, given_up: 1, retry };
-    let line = "\n\nThe answer broke off; asking again (attempt 2 of 5). What was printed of it is given up.";
+    let line = "\n\nThe answer broke off; asking again (attempt 2 of 5). Ignore the part that was already printed.";
     assert_eq!(play.event(ROOT, given_up), [format!("agent {line:?}")]);
 }
 
@@ -151,7 +151,7 @@ fn failures_of_turns_that_no_person_began_are_told() {
 fn calls_of_a_stopped_turn_do_not_stay_open() {
     let mut play = Play::new(false);
     play.event(ROOT, answer("", &["calc__eval"]));
-    let stopped = Outcome::refused(Code::TurnCancelled, "Cancelled. What came is kept.");
+    let stopped = Outcome::refused(Code::TurnCancelled, "Cancelled. The partial answer is kept.");
     assert_eq!(play.event(ROOT, ended(TurnCause::Person, stopped)), ["tool_call_update 5-0 failed"]);
 }
 

@@ -210,7 +210,9 @@ async fn answer_that_broke_off_is_requested_again() {
             assert_eq!(bench.heard.text(), "whole");
             let lines: Vec<_> = bench.heard.given_up.iter().map(|(_, retry)| retry.broke_off(true)).collect();
             let line = |n| {
-                format!("The answer broke off; asking again (attempt {n} of 5). What was printed of it is given up.")
+                format!(
+                    "The answer broke off; asking again (attempt {n} of 5). Ignore the part that was already printed."
+                )
             };
             assert_eq!(lines, [line(2), line(3)], "{kind:?} {block:?}");
             assert!(bench.heard.retries.is_empty());

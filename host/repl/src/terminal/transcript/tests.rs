@@ -171,7 +171,7 @@ fn results_of_commands_are_broken_at_words() {
 fn stop_says_how_long_it_ran() {
     let mut transcript = Transcript::new(VIEW, 80, Look::default());
     transcript.event(delta(DeltaKind::Text, "The answer"), Instant::now());
-    let stopped = Outcome::refused(Code::TurnCancelled, "Cancelled. What came is kept.");
+    let stopped = Outcome::refused(Code::TurnCancelled, "Cancelled. The partial answer is kept.");
     transcript.outcome_after(Some(Duration::from_millis(3_400)), &stopped, true);
     assert_eq!(printed(&mut transcript), ["The answer", "Stopped after 3 s; what came is kept."]);
 }

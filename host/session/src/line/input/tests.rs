@@ -59,7 +59,7 @@ fn sizes_are_limited_each_and_together() {
     let rest = NewAttachment::new("b.pdf", image(2 << 20)).unwrap();
     assert!(check(vec![whole.clone(), whole.clone()]).is_ok());
     let refused = check(vec![whole.clone(), whole, rest]).unwrap_err();
-    assert_eq!(refused.message, "the attached files have 23.1 MB in all; the limit of a line is 20 MiB.");
+    assert_eq!(refused.message, "the attached files have 23.1 MB in total; the limit for one line is 20 MiB.");
     let small = NewAttachment::new("c.txt", b"c".to_vec()).unwrap();
     assert!(check(vec![small.clone(); 20]).is_ok());
     assert_eq!(check(vec![small; 21]).unwrap_err().message, "21 files are attached; the limit of a line is 20.");
