@@ -1,13 +1,13 @@
-//! The answer to `initialize`: what this agent can do. `connection` sends it.
+//! The response to `initialize`: what this agent can do. `connection` sends it.
 
 use patchbay_session::{DefaultChoice, Host};
 use serde_json::{Value, json};
 
-/// The version of the protocol that is spoken.
+/// The only protocol version that this front supports.
 const PROTOCOL_VERSION: u16 = 1;
 
-/// Returns the result of `initialize`. Version 1 is offered whatever was asked for; the client decides whether it speaks it. Audio
-/// is for commands; no model receives it.
+/// Returns the result of `initialize`. It offers version 1 whatever version the client requested, and the client decides whether to
+/// continue. Audio is always accepted, because commands can use it; models never receive it.
 pub(crate) async fn initialized(host: &Host, version: &str) -> Value {
     let media = match host.providers().default_choice().await {
         Ok(DefaultChoice { choice, .. }) => host.providers().model(&choice.provider, &choice.model).await,

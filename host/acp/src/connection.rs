@@ -1,5 +1,5 @@
-//! The connection to one client: reads its messages, answers those that concern no open session, and passes the others to the
-//! tasks of sessions, in the order in which they came.
+//! The connection to one client. Messages that concern an open session are passed to the session's task, in the order of their
+//! arrival; all others are answered here.
 
 mod methods;
 mod remote;
@@ -28,11 +28,11 @@ use patchbay_jsonrpc::{
 
 use sessions::OpenSessions;
 
-/// Length limit of a line: a message with as many attachments as one may have, in base64, and its text.
+/// Length limit of a line, in bytes. A message with the maximum number of attachments in base64 fits.
 const LINE_BYTES: usize = 64 << 20;
 /// Limit of the client's requests that have no response yet.
 const OPEN_REQUESTS: usize = 1000;
-/// How long a client may read nothing while its output queue is full. It then counts as gone.
+/// How long a client may read nothing while its output queue is full. After that, it is treated as disconnected.
 const STALLED: Duration = Duration::from_secs(60);
 /// How long sessions may take to store the partial answers of stopped turns.
 const CLOSING: Duration = Duration::from_secs(5);
@@ -42,11 +42,11 @@ const FLUSHING: Duration = Duration::from_secs(2);
 /// The state of a connection.
 pub(crate) struct Connection {
     shared: Arc<SharedSessions>,
-    /// Who connects from elsewhere.
+    /// The remote client; `None` for an editor that started this process.
     remote: Option<RemoteClient>,
     outbox: Outbox,
     client: Client,
-    /// The requests of the client that have no answer yet.
+    /// The client's requests that have no response yet.
     requests: OpenRequests,
     sessions: OpenSessions,
     /// The client's capabilities, or `None` before `initialize`.
@@ -66,7 +66,7 @@ where
     let writing = tokio::spawn(writing);
     let shared = match &options.remote {
         Some(remote) => Arc::clone(&remote.sessions),
-        // The client is the user's own editor: sessions end with it, and questions wait as long as it does.
+        // The client is the user's own editor: sessions end with it, and questions stay open as long as it is connected.
         None => SharedSessions::new(host, KeepSettings { idle: Duration::ZERO, question: Duration::MAX }),
     };
     let connection = Arc::new(Connection {
@@ -104,7 +104,7 @@ async fn serve<R: AsyncRead + Unpin>(
         () = stopped.cancelled() => Ok(()),
         () = connection.drained() => Ok(()),
         ended = reading => ended,
-        // It ends only after `reading` has ended.
+        // `handling` ends only after `reading` has ended.
         () = &mut handling => Ok(()),
     };
     let ending = async {
@@ -117,7 +117,7 @@ async fn serve<R: AsyncRead + Unpin>(
     tokio::select! {
         () = &mut ending => {}
         () = outbox.stalled(FLUSHING) => {
-            // Nothing waits for the client any more: the sessions can end.
+            // The client no longer reads. Once the outbox is closed, no task waits for the client, and the sessions can end.
             outbox.close();
             ending.await;
         }
@@ -149,7 +149,7 @@ impl Connection {
                     let message = format!("a line is over the limit of {LINE_BYTES} bytes.");
                     self.refuse(&RequestId::Null, RpcError::invalid_request(message)).await;
                 }
-                // The loop that reads ends there.
+                // The reading loop stops at the end, which also ends this loop.
                 ReadLine::End => {}
             }
         }
@@ -186,7 +186,7 @@ impl Connection {
         self.call(responder, method, line, permit).await;
     }
 
-    /// Checks that `initialize` comes first, and once.
+    /// Checks that `initialize` is the first request, and is sent only once.
     fn check_order(&self, method: &str) -> Result<(), RpcError> {
         match (method == "initialize", self.capabilities.lock().is_some()) {
             (true, true) => Err(RpcError::invalid_request("the connection is already initialized.")),

@@ -44,12 +44,12 @@ struct ClientSessionCapabilities {
     notices: Option<Marker>,
 }
 
-/// An object whose presence is what counts.
+/// A capability without members: the client has it if the object is present.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 struct Marker {}
 
 impl ClientCapabilities {
-    /// Returns whether the client can read files with the unsaved changes in its editor.
+    /// Returns whether the client can read files, including unsaved changes in its editor.
     pub(crate) fn reads_files(&self) -> bool {
         self.fs.as_ref().is_some_and(|fs| fs.read_text_file)
     }
@@ -91,7 +91,7 @@ pub(crate) struct LoadSession {
     meta: Option<Meta<LoadExtension>>,
 }
 
-/// The extensions of a message.
+/// The `_meta` member of a message, with Patchbay's extensions.
 #[derive(Debug, Deserialize)]
 struct Meta<T> {
     #[serde(default = "Option::default")]
@@ -176,7 +176,7 @@ struct PromptExtension {
 }
 
 impl Prompt {
-    /// Returns the key by which a prompt that is sent again is recognised.
+    /// Returns the key that identifies a prompt when the client sends it again.
     ///
     /// # Errors
     /// The key is empty or too long.
@@ -211,7 +211,7 @@ pub(crate) struct ContentBlock {
     #[serde(rename = "type")]
     pub(crate) kind: String,
     pub(crate) text: Option<String>,
-    /// Base64 of an image or audio.
+    /// The bytes of an image or audio, encoded as base64.
     pub(crate) data: Option<String>,
     pub(crate) mime_type: Option<String>,
     pub(crate) uri: Option<String>,

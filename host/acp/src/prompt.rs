@@ -120,14 +120,15 @@ struct FileUri {
 }
 
 impl FileUri {
-    /// Returns `None` for a URI that names no file of this machine.
+    /// Returns `None` if the URI does not name a file on this machine.
     fn parse(uri: &str) -> Option<Self> {
         let url = Url::parse(uri).ok().filter(|url| url.scheme() == "file")?;
         let fragment = url.fragment().filter(|fragment| !fragment.is_empty()).map(str::to_owned);
         Some(Self { path: url.to_file_path().ok()?, fragment })
     }
 
-    /// Returns the path for models, relative to the workspace if the file is in it, then the fragment: `src/main.rs (L10:20)`.
+    /// Returns the name for models: the path, relative to the workspace if the file is in it, and the fragment, such as
+    /// `src/main.rs (L10:20)`.
     async fn name(self, workspace: &str) -> String {
         let Self { path, fragment } = self;
         let below = below_workspace(workspace, &path).await.filter(|below| !below.is_empty());
@@ -139,7 +140,7 @@ impl FileUri {
     }
 }
 
-/// Returns the name of an embedded resource, which heads its text: the path of a file, or the whole URI.
+/// Returns the name of an embedded resource: the path of a file, or the whole URI.
 async fn resource_name(workspace: &str, uri: &str) -> String {
     match FileUri::parse(uri) {
         Some(file) => file.name(workspace).await,
@@ -147,8 +148,8 @@ async fn resource_name(workspace: &str, uri: &str) -> String {
     }
 }
 
-/// Returns the name of an image: the path of a file, otherwise the last part of the URI. An image can
-/// have its own content as its URI.
+/// Returns the name of an image: the path of a file, otherwise the last segment of the URI. The whole URI is not used, because a
+/// `data:` URI contains the image itself.
 async fn image_name(workspace: &str, uri: &str) -> Option<String> {
     match FileUri::parse(uri) {
         Some(file) => Some(file.name(workspace).await),
@@ -156,15 +157,16 @@ async fn image_name(workspace: &str, uri: &str) -> Option<String> {
     }
 }
 
-/// Returns the last part of a URI's path.
+/// Returns the last segment of a URI's path.
 fn last_part(uri: &str) -> Option<String> {
     let url = Url::parse(uri).ok()?;
     let name = url.path_segments()?.next_back()?.to_owned();
     (!name.is_empty()).then_some(name)
 }
 
-/// Returns `path` relative to `workspace`, which is canonical; `None` for a path outside. The client's folder may be a symbolic
-/// link to the workspace; then the folder of the file is resolved. The file itself is not: the workspace decides about links.
+/// Returns `path` relative to `workspace`, which is canonical; `None` for a path outside. The client may have opened the workspace
+/// through a symbolic link, so links in the file's folder are resolved. A link in place of the file itself is not: the session has
+/// its own rules for links.
 async fn below_workspace(workspace: &str, path: &Path) -> Option<String> {
     if let Ok(below) = path.strip_prefix(workspace) {
         return below.to_str().map(str::to_owned);

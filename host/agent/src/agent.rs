@@ -30,20 +30,21 @@ use crate::{
 /// Length of a cache key in hexadecimal digits.
 const CACHE_KEY: usize = 32;
 
-/// The surroundings of an agent: its session, its ancestors, its workspace, its user.
+/// The context in which an agent runs: its session, its ancestors, its workspace, its user.
 #[derive(Clone)]
 pub struct AgentContext {
     /// The right to write its session.
     pub hold: Hold,
     /// The id of the agent itself.
     pub agent: AgentId,
-    /// Its parent, the parent of that one, and so on up to the root; empty for the root.
+    /// The agent's parent, the parent's parent, and so on up to the root; empty for the root.
     pub ancestors: Vec<AgentId>,
-    /// How far it is below the root, as limits count it. The root, and an agent that continues the root's conversation, have 0.
+    /// The number of levels below the root, as `limits.agent_depth` counts them. 0 for the root, and for an agent that continues
+    /// the root's conversation.
     pub depth: u64,
-    /// Whether it continues the conversation of another agent, which it does not count beside.
+    /// Whether it continues the conversation of another agent. Then it does not count toward `limits.agents`.
     pub is_rewound: bool,
-    /// Whether the user made it: the root, and children of the user's `/fork`.
+    /// Whether the user created it. This is true for the root and for children of the user's `/fork`.
     pub foreground: bool,
     /// The limit of the session's requests to models.
     pub requests: Arc<Requests>,
@@ -51,9 +52,9 @@ pub struct AgentContext {
     pub results: Arc<ResultRoom>,
     /// Canonical path of the workspace.
     pub workspace: String,
-    /// The person on whose behalf it works.
+    /// The user on whose behalf it works.
     pub principal: PrincipalId,
-    /// Who answers questions about grants.
+    /// Where questions about grants are answered.
     pub approvals: ApprovalSlot,
 }
 
@@ -62,7 +63,7 @@ pub struct AgentContext {
 pub struct AgentSettings {
     /// When a conversation is summarised.
     pub compaction: CompactionSettings,
-    /// How much a model is shown of skills and tools.
+    /// How many skills and tools a model is shown.
     pub context: ContextSettings,
     /// How much models may cost.
     pub budget: BudgetSettings,
@@ -81,14 +82,14 @@ pub struct Agent {
     selected: Mutex<LastSelected>,
     /// Locked while a turn runs.
     turn: Arc<tokio::sync::Mutex<()>>,
-    /// The answer that is being received, and its place. The buffer is dropped once the answer is stored.
+    /// The answer that is being received, and its position. The buffer is dropped once the answer is stored.
     answering: Mutex<(DeltaPosition, Weak<AnswerBuffer>)>,
-    /// Whether the running turn waits for a place for its request.
+    /// Whether the running turn waits for a permit for its request.
     waits_for_place: Arc<AtomicBool>,
     dead: AtomicBool,
     /// Tokens that its requests used.
     tokens: AtomicU64,
-    /// Tokens that are not stored yet.
+    /// Used tokens that are not stored yet.
     unsaved_tokens: AtomicU64,
     /// The amount that the last refused request needed; see [`Spender`].
     refused: Arc<AtomicI64>,
@@ -97,7 +98,7 @@ pub struct Agent {
 /// The model that a selector selected for the last request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 enum LastSelected {
-    /// This process has made no request; the last answer of the agent has the model.
+    /// This process has not sent a request yet. The agent's last stored answer names the model.
     #[default]
     Unknown,
     /// The last request used no selector, or another choice was made since.
@@ -127,7 +128,8 @@ pub struct TurnPermit {
 }
 
 impl Agent {
-    /// Creates the agent at `place`, which writes to `log` and uses the model `chosen`. `tokens` were used before.
+    /// Creates the agent at `place`, which writes to `log` and uses the model `chosen`. `tokens` is the number of tokens that it
+    /// has used before.
     pub fn new(
         place: AgentContext,
         log: Arc<EventLog>,
@@ -155,8 +157,8 @@ impl Agent {
         })
     }
 
-    /// Returns the model for the next request. If a selector now selects another model than for the last request, a notice
-    /// says so: the provider's list has changed.
+    /// Returns the model for the next request. If a selector now selects a different model than for the last request, the
+    /// provider's list has changed, and a notice is published.
     pub(crate) async fn next_choice(&self) -> Result<Choice, Outcome> {
         let chosen = self.chosen();
         let choice = chosen.effective(&*self.model).await?;
@@ -196,7 +198,7 @@ impl Agent {
         &self.place.ancestors
     }
 
-    /// Returns how far the agent is below the root, as limits count it.
+    /// Returns the number of levels below the root, as `limits.agent_depth` counts them.
     pub fn depth(&self) -> u64 {
         self.place.depth
     }
@@ -206,23 +208,23 @@ impl Agent {
         self.place.is_rewound
     }
 
-    /// Returns the agent that is told how a turn ends that no person began; `None` for the root, and for an agent that
-    /// continues the root's conversation.
+    /// Returns the agent that receives reports about turns that the user did not begin; `None` for the root, and for an agent
+    /// that continues the root's conversation.
     pub fn reports_to(&self) -> Option<AgentId> {
         self.parent().filter(|_| self.place.depth > 0)
     }
 
-    /// Returns whether the user made the agent.
+    /// Returns whether the user created the agent.
     pub fn is_foreground(&self) -> bool {
         self.place.foreground
     }
 
-    /// Returns whether the agent was killed. The store accepts no more rows of it.
+    /// Returns whether the agent was killed. The store accepts no more rows from it.
     pub fn is_dead(&self) -> bool {
         self.dead.load(Ordering::Acquire)
     }
 
-    /// Notes that the agent was killed. The caller has committed it.
+    /// Notes that the agent was killed. The caller has already committed the kill.
     pub fn die(&self) {
         self.dead.store(true, Ordering::Release);
     }
@@ -237,7 +239,7 @@ impl Agent {
     /// Returns the row of the unfinished answer so far; `None` if nothing was received yet.
     pub fn unfinished_answer(&self) -> Option<NewMessage> {
         let (text, record) = self.answering.lock().1.upgrade()?.unfinished()?;
-        // The record has only what JSON can represent.
+        // This cannot fail, because JSON can represent every value in the record.
         let data = serde_json::to_value(record).ok();
         Some(NewMessage { agent: self.id(), kind: MessageKind::Assistant, content: text, data })
     }
@@ -266,8 +268,8 @@ impl Agent {
         self.tokens.load(Ordering::Relaxed)
     }
 
-    /// Counts the tokens of a request of this agent, for the session and for the agent. What was
-    /// read from a cache does not count.
+    /// Counts the tokens of a request of this agent, for the session and for the agent. Tokens that were read from a cache do not
+    /// count.
     pub(crate) fn spend(&self, usage: TokenUsage) {
         let tokens = usage.uncached();
         self.log.budget().spend(tokens);
@@ -275,12 +277,13 @@ impl Agent {
         self.unsaved_tokens.fetch_add(tokens, Ordering::Relaxed);
     }
 
-    /// Records the tokens of a request to the model of `choice` that gets no row, besides [`Agent::spend`].
+    /// Records the tokens of a request to the model of `choice`. If a request gets no row, this is needed in addition to
+    /// [`Agent::spend`].
     pub(crate) fn record_usage(&self, choice: &Choice, usage: TokenUsage) {
         self.log.budget().record(used_by(choice, usage));
     }
 
-    /// Returns what sends the agent's requests.
+    /// Returns the `Spender` that sends the agent's requests.
     pub(crate) fn spender(&self) -> Spender {
         Spender {
             model: Arc::clone(&self.model),
@@ -297,7 +300,7 @@ impl Agent {
         &self.settings.budget
     }
 
-    /// Whether the agent may be woken: the tokens of the session and the budget are not used up.
+    /// Returns whether the agent may be woken, which requires that neither the session's tokens nor the budget are used up.
     pub async fn can_spend(&self) -> bool {
         if self.log.budget().check().is_err() {
             return false;
@@ -308,7 +311,7 @@ impl Agent {
         }
     }
 
-    /// Returns what publishes the retries of a request whose answer is not published.
+    /// Returns a callback that publishes the retries of a request whose answer is not published.
     pub(crate) fn retry_notice(&self) -> RetryNotice {
         let (log, agent) = (Arc::clone(&self.log), self.place.agent);
         Arc::new(move |retrying| log.publish(agent, EventKind::Retrying(retrying.clone())))
@@ -319,7 +322,7 @@ impl Agent {
         self.unsaved_tokens.swap(0, Ordering::Relaxed)
     }
 
-    /// Returns the hints of a request that is made for `purpose`, without those about its messages.
+    /// Returns the hints of a request that is made for `purpose`, except the hint about its messages.
     pub(crate) fn hints(&self, purpose: RequestPurpose) -> RequestHints {
         RequestHints { purpose, cache_key: Some(cache_key(self.log.session())), bound_from: None }
     }
@@ -372,7 +375,7 @@ pub(crate) fn used_by(choice: &Choice, usage: TokenUsage) -> ModelUsage {
     ModelUsage { provider: choice.provider.to_string(), model: choice.model.clone(), usage }
 }
 
-/// Returns the text by which a provider finds the cache of a session: a digest, which says nothing about the session.
+/// Returns the key by which a provider finds the cache of a session: a digest, which reveals nothing about the session.
 fn cache_key(session: SessionId) -> String {
     let mut hasher = Hasher::default();
     hasher.field("patchbay cache key").field(session.to_string());

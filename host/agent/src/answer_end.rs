@@ -19,7 +19,7 @@ const CUT_OFF_ANSWERS: u32 = 3;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AnswerEnd {
     pub(crate) stop: Stop,
-    /// Number of answers in a row, up to this one, that were cut off in their calls.
+    /// Number of answers in a row, up to this one, that were cut off in the middle of a call.
     pub(crate) cut_off_answers: u32,
     /// Whether the turn ends with this answer.
     pub(crate) ends_turn: bool,
@@ -92,7 +92,7 @@ mod tests {
             (Stop::EndTurn, "Yes.", None),
             (Stop::EndTurn, " \n", Some("The model's answer is empty.")),
             (Stop::ToolUse, "", Some("The model's answer is empty.")),
-            // A part of an answer is a result.
+            // A partial answer still counts as a result.
             (Stop::MaxTokens, "Half", None),
             (Stop::MaxTokens, "", Some("The answer is cut off: it reached the model's output limit.")),
             (Stop::ContextWindow, "Half", None),

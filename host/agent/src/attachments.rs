@@ -1,5 +1,5 @@
 //! Puts the contents of attached files, and of images in tool results, into a conversation: images and PDFs as blobs,
-//! texts headed by their paths. A request has a bounded number of images and other blobs, including those in tool
+//! texts preceded by their paths. The number and size of the blobs in a request are limited, including blobs in tool
 //! results; the oldest are left out. `turn` calls it for each request.
 
 use std::collections::BTreeMap;
@@ -17,16 +17,16 @@ const BLOBS: usize = 100;
 /// Blobs are left out in groups of this size. Leaving out one at a time would change the beginning of the conversation,
 /// which providers cache, at every request.
 const BLOB_STEP: usize = 10;
-/// The most bytes of blobs in a request, which is the limit for one user message. As base64 they are 27 MiB; APIs
+/// The most bytes of blobs in a request, which is also the limit for one user message. As base64 they are 27 MiB; APIs
 /// accept requests of 32 MB (2026-11-24, platform.claude.com, "Request size limits").
 const BYTES: u64 = 20 << 20;
-/// Bytes that are left out together.
+/// The bytes to leave out are rounded up to a multiple of this, for the same reason.
 const BYTE_STEP: u64 = 5 << 20;
-/// The reason that a model reads in place of a blob.
+/// The end of the placeholder that a model reads instead of a blob.
 const LEFT_OUT: &str = " left out";
 
-/// Puts the contents into the slots of a conversation, and leaves out the oldest blobs if there are too many. A content that is
-/// missing in the store is named.
+/// Puts the contents into the slots of a conversation, and leaves out the oldest blobs if there are too many. For content that is
+/// missing in the store, a note names the file.
 pub(crate) async fn load(store: &Store, mut conversation: Conversation) -> Conversation {
     leave_out_oldest(&mut conversation);
     let slots = std::mem::take(&mut conversation.slots);
@@ -35,7 +35,7 @@ pub(crate) async fn load(store: &Store, mut conversation: Conversation) -> Conve
     }
     let needed: Vec<Digest> = slots.iter().map(|slot| slot.attachment.digest).collect();
     let store = store.clone();
-    // A task that failed has read nothing: the files are named as missing.
+    // If the task failed, nothing was read, and notes name the files as missing.
     let contents = tokio::task::spawn_blocking(move || read(&store, needed)).await.unwrap_or_default();
     for AttachmentSlot { message, part, piece, attachment } in slots {
         let part = conversation.messages.get_mut(message).and_then(|message| message.parts.get_mut(part));
@@ -68,7 +68,7 @@ pub(crate) async fn load(store: &Store, mut conversation: Conversation) -> Conve
     conversation
 }
 
-/// Replaces the blobs of messages by notes; returns whether there were any.
+/// Replaces the blobs of messages with notes; returns whether there were any.
 pub(crate) fn leave_out_all(messages: &mut [Message]) -> bool {
     let mut is_changed = false;
     for part in messages.iter_mut().flat_map(|message| &mut message.parts) {
@@ -77,7 +77,7 @@ pub(crate) fn leave_out_all(messages: &mut [Message]) -> bool {
     is_changed
 }
 
-/// Replaces the blobs of a part by notes; returns whether it had any.
+/// Replaces the blobs of a part with notes; returns whether it had any.
 pub(crate) fn leave_out(part: &mut Part) -> bool {
     match &mut part.block {
         Block::Blob(blob) => {
@@ -114,7 +114,7 @@ fn read(store: &Store, digests: Vec<Digest>) -> BTreeMap<Digest, std::sync::Arc<
     contents
 }
 
-/// Replaces the oldest blobs, and the slots for blobs, by notes if there are too many.
+/// Replaces the oldest blobs, and the slots for blobs, with notes if there are too many.
 fn leave_out_oldest(conversation: &mut Conversation) {
     let mut blobs = Vec::new();
     retain_blobs(conversation, |message, bytes| {
@@ -165,8 +165,8 @@ fn retain_blobs(conversation: &mut Conversation, mut is_kept: impl FnMut(usize, 
     }
 }
 
-/// Returns how many of the oldest blobs are left out. Each is given by the index of its message and its size. Those of the last
-/// message that has some are sent, unless they alone are too many.
+/// Returns how many of the oldest blobs are left out. `blobs` contains the index of each blob's message and the blob's size. The
+/// blobs of the last message that has any are all sent, unless they exceed a limit by themselves.
 fn excess(blobs: &[(usize, u64)]) -> usize {
     let bytes = |blobs: &[(usize, u64)]| blobs.iter().map(|(_, bytes)| bytes).sum::<u64>();
     let last = blobs.last().map(|(message, _)| *message);

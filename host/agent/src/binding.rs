@@ -1,19 +1,19 @@
-//! Identifies the prefix that each answer of a conversation was made with. An API may bind the thinking of an answer to
-//! the system context, the tools and the messages before it. Each answer is stored with a digest of them, and each
-//! request is compared with the digests of its answers. Called by `turn` and `summarise`.
+//! Identifies the prefix that each answer of a conversation was made with: the system context, the tools and the messages
+//! before it. An API may bind the thinking of an answer to this prefix. Each answer is stored with a digest of its prefix,
+//! and each request is compared with the digests of its answers. Called by `turn` and `summarise`.
 
 use patchbay_core::{
     Digest, Hasher,
     completion::{Blob, Block, CompletionRequest, Message, Part, Piece, Role, ToolResult},
 };
 
-/// The first field of each digest. Another encoding needs another text.
+/// The first field of each digest. It must change whenever the encoding changes.
 const ENCODING: &str = "patchbay prefix 1";
 
-/// The place of a stored answer in a conversation.
+/// The position of a stored answer in a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AnswerPosition {
-    /// Index of its message. A message contains two answers if nothing of the user came between them.
+    /// Index of its message. Two answers share a message if nothing from the user came between them.
     pub(crate) message: usize,
     /// The digest that it was stored with; `None` in answers of earlier builds.
     pub(crate) prefix: Option<Digest>,
@@ -22,8 +22,8 @@ pub(crate) struct AnswerPosition {
 /// How a request relates to the requests that its answers were made with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PrefixBinding {
-    /// Index into the messages: every answer from this one on was made with the system context and the tools of the request,
-    /// and the messages before the answer. Never less for a later request with the same beginning.
+    /// Index into the messages. Every answer from there on was made with this request's system context and tools, and with
+    /// exactly the messages before that answer. It never decreases for later requests with the same beginning.
     pub(crate) bound_from: usize,
     /// The digest for the answer to the request.
     pub(crate) prefix: Digest,
@@ -37,7 +37,7 @@ pub(crate) fn binding(request: &CompletionRequest, answers: &[AnswerPosition]) -
     for (index, message) in request.messages.iter().enumerate() {
         if message.role == Role::Assistant {
             let first = answers.next_if(|answer| answer.message == index);
-            // Of two answers in one message, the second was not made with the first before it.
+            // If a message contains two answers, the second was made without the first.
             let is_only = answers.peek().is_none_or(|next| next.message != index);
             while answers.next_if(|answer| answer.message == index).is_some() {}
             let stored = first.filter(|_| is_only).and_then(|answer| answer.prefix);

@@ -37,11 +37,11 @@ impl Default for ContextSettings {
 
 /// Bytes per token, as usual for English text.
 const BYTES_PER_TOKEN: u64 = 4;
-/// Bytes of the list of skills in a small window: the names of some 300 skills.
+/// Size of the list of skills in a small window, in bytes. Enough for the names of some 300 skills.
 const LISTING_MIN_BYTES: u64 = 4_000;
-/// Bytes of declarations in a small window. Enough for the tools of the host and the bundled skills.
+/// Size of the declarations in a small window, in bytes. Enough for the tools of the host and the bundled skills.
 const TOOLS_MIN_BYTES: u64 = 24_000;
-/// An untrusted workspace may use one part of this many.
+/// The room of an untrusted workspace is the whole room divided by this.
 const UNTRUSTED_PART: usize = 4;
 
 /// How many bytes and how many tools the declarations in a request may use.
@@ -65,17 +65,17 @@ impl ContextSettings {
 }
 
 impl ToolRoom {
-    /// Returns the part of an untrusted workspace.
+    /// Returns the room that an untrusted workspace may use.
     pub(crate) fn untrusted(self) -> Self {
         Self { bytes: untrusted(self.bytes), tools: untrusted(self.tools) }
     }
 
-    /// Returns the allowances that remain after `used`.
+    /// Returns the room that remains after `used`.
     pub(crate) fn without(self, used: Self) -> Self {
         Self { bytes: self.bytes.saturating_sub(used.bytes), tools: self.tools.saturating_sub(used.tools) }
     }
 
-    /// Returns the room that is in both.
+    /// Returns the smaller number of bytes, and the smaller number of tools.
     pub(crate) fn least(self, other: Self) -> Self {
         Self { bytes: self.bytes.min(other.bytes), tools: self.tools.min(other.tools) }
     }

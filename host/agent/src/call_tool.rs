@@ -15,7 +15,7 @@ pub(crate) struct CallTool {
 }
 
 impl CallTool {
-    /// Returns the tool. `None` never happens: the name is valid.
+    /// Returns the tool. Never `None`, because the name is valid.
     pub(crate) fn new() -> Option<Self> {
         let spec = ToolSpec {
             name: CALL_TOOL.parse().ok()?,
@@ -40,14 +40,14 @@ impl Internal for CallTool {
         &self.spec
     }
 
-    /// Reached only by a call that cannot be unwrapped although its input satisfies the schema: one of `call_tool` itself.
+    /// Only reached when the model uses `call_tool` to call `call_tool`, which satisfies the schema but cannot be unwrapped.
     fn run<'a>(&'a self, _: InternalCall<'a>) -> BoxFuture<'a, Result<InternalAnswer, InternalError>> {
         let message = format!("'{CALL_TOOL}' cannot call itself; give the name of another tool.");
         Box::pin(async move { Err(InternalError { code: Code::InvalidInput, message }) })
     }
 }
 
-/// Replaces the calls of `call_tool` in a complete answer by calls of the tools that they name. Calls that the schema
+/// Replaces the calls of `call_tool` in a complete answer with calls of the tools that they name. Calls that the schema
 /// does not accept stay as they are.
 pub(crate) fn unwrapped(parts: &[AssistantPart]) -> Vec<AssistantPart> {
     let unwrap = |part: &AssistantPart| match part {

@@ -1,5 +1,5 @@
 //! Runs the tool calls of one answer. Calls that only read run side by side; a call with effects runs alone, after all
-//! before it have ended. Results become rows in the order of the calls. Called by `turn`.
+//! calls before it have ended. Results become rows in the order of the calls. Called by `turn`.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -18,18 +18,18 @@ use crate::{
     turn::{Turn, store_failed},
 };
 
-/// The answer of a tool, whose binary content is stored.
+/// The answer of a tool after its binary content was stored.
 struct StoredAnswer {
     shown: String,
     /// The result for the model.
     record: ToolRecord,
-    /// The binary content, until a row names it.
+    /// Keeps the binary content in the store until a row names it.
     attachments: Option<RetainedAttachments>,
     /// Whether the tool has committed the row of its result.
     is_committed: bool,
 }
 
-/// Limit of an answer's tool calls that run at once.
+/// Limit of the tool calls of an answer that run concurrently.
 const AT_ONCE: usize = 8;
 
 impl Agent {
@@ -115,7 +115,7 @@ impl Agent {
         stopped.map_or(Ok(()), Err)
     }
 
-    /// Commits that the calls of an answer were not run, because it was cut off.
+    /// Commits results that say that the calls of an answer were not run, because the answer was cut off.
     ///
     /// # Errors
     /// The outcome of the turn, if a result could not be committed.
@@ -127,9 +127,9 @@ impl Agent {
         Ok(())
     }
 
-    /// Returns how many of the next calls only read.
+    /// Returns how many of the next calls only read and can run side by side.
     async fn reading(&self, turn: &Turn, toolbox: &Toolbox, calls: &[(CallId, &ToolCall)]) -> usize {
-        // A call that is alone needs no look at its grants.
+        // A single call runs alone anyway, so its grants need not be checked here.
         if calls.len() < 2 {
             return 0;
         }
@@ -145,8 +145,9 @@ impl Agent {
         count
     }
 
-    /// Runs a call and stores the binary content of its result. If it was cancelled after its first effect, its result is committed:
-    /// the model must know that the call may have taken effect. A call is not run if the session stores no more results.
+    /// Runs a call and stores the binary content of its result. If the call was cancelled after its first effect, its result is
+    /// committed, because the model must know that the call may have taken effect. A call is not run if the session stores no
+    /// more results.
     async fn run_call(
         &self,
         turn: &Turn,

@@ -23,8 +23,8 @@ pub struct CompactionSettings {
     /// for the answer, and for errors of the estimate.
     #[schemars(range(min = 1, max = 100))]
     pub threshold_percent: u8,
-    /// Context window in tokens of models for which neither the provider's catalogue nor `[providers.NAME]` gives
-    /// one. Most current models have at least this.
+    /// Context window, in tokens, for models whose window is neither in the provider's catalogue nor in
+    /// `[providers.NAME]`. Most current models have at least this.
     #[schemars(range(min = 1))]
     pub context_window: u64,
 }
@@ -61,7 +61,7 @@ pub(crate) fn estimate_messages(conversation: &Conversation) -> u64 {
     tokens(&conversation.messages)
 }
 
-/// The longest summary that is requested from a model, in words, whatever its window: several times the usual length.
+/// The longest summary that is requested from a model, in words, however large its window is: several times the usual length.
 const SUMMARY_WORDS: u64 = 4_000;
 
 /// Returns the instruction to summarise for a model with a window of `window` tokens. `focus` names the subjects that
@@ -81,14 +81,14 @@ pub(crate) fn instruction(window: u64, focus: &str) -> String {
     text
 }
 
-/// Returns the most bytes of a summary for a model with a window of `window` tokens: half of it. A conversation that begins with a
-/// longer summary could not be summarised again.
+/// Returns the size limit of a summary, in bytes, for a model with a window of `window` tokens: half of the window. A conversation
+/// that begins with a longer summary could not be summarised again.
 pub(crate) fn summary_bytes(window: u64) -> usize {
     usize::try_from((window / 2).saturating_sub(1).saturating_mul(BYTES_PER_TOKEN)).unwrap_or(usize::MAX)
 }
 
 pub(crate) struct CompactionPlan<'a> {
-    /// The rows that the summary is made of.
+    /// The rows that are summarised.
     pub(crate) rows: &'a [Row],
     /// The first row that is still sent; `None` if all are replaced.
     pub(crate) keep_from: Option<u64>,
@@ -108,7 +108,7 @@ pub(crate) fn plan(rows: &[Row], turn: u64) -> Option<CompactionPlan<'_>> {
     answered(before).then_some(CompactionPlan { rows: before, keep_from: Some(turn), requests_only: false })
 }
 
-/// Plans a summary of all rows when no turn runs; `None` if no answer came since the last summary.
+/// Plans a summary of all rows when no turn runs; `None` if there was no answer since the last summary.
 pub(crate) fn plan_whole(rows: &[Row]) -> Option<CompactionPlan<'_>> {
     let since = rows.iter().rposition(|row| row.kind == MessageKind::Compaction).map_or(0, |at| at + 1);
     let answered = rows[since..].iter().any(|row| row.kind == MessageKind::Assistant);
@@ -141,7 +141,7 @@ pub(crate) fn request(
         shorten(&mut exchange, if last == 0 { room } else { room / 2 });
         conversation.append(&mut exchange);
     }
-    // Cut before a message of the user that contains no tool result.
+    // Cut only before a user message without tool results.
     let (mut size, mut first) = (tokens(&conversation), 0);
     for next in 1..=last {
         if size > room && begins_well(&conversation[next]) {
@@ -198,7 +198,7 @@ mod tests {
         let lengths: Vec<u64> = made.request.messages.iter().map(|message| part_tokens(&message.parts[0])).collect();
         assert_eq!(lengths.len(), 13, "{lengths:?}");
         assert!(made.is_cut && made.size <= 2_000 && (850..=900).contains(&lengths[11]), "{lengths:?}");
-        // One exchange alone has all of the room.
+        // A single exchange may use all of the room.
         let made = summary_of(&[(300, 3_000_000)], 2_000);
         assert!(made.is_cut && (1_950..=2_000).contains(&made.size), "{}", made.size);
     }

@@ -15,7 +15,7 @@ use crate::{
 
 impl Agent {
     /// Returns a request of a turn without its messages and hints. The system context and the tools are the same for all agents
-    /// of a session, and stay the same in a conversation with the same snapshot and tools.
+    /// of a session, and stay the same in a conversation until its snapshot or tools change.
     pub(crate) async fn bare_request(
         &self,
         Round { turn, toolbox, choice, about, .. }: &Round<'_>,
@@ -34,7 +34,8 @@ impl Agent {
         })
     }
 
-    /// Returns the context window of a model in tokens as it was known at the first request of this conversation to it.
+    /// Returns the context window of a model, in tokens. The value at the agent's first request to the model is stored and used
+    /// from then on.
     async fn window(&self, choice: &Choice, about: &ModelInfo) -> Result<u64, Outcome> {
         let (agent, provider, model) = (self.place.agent, choice.provider.to_string(), choice.model.clone());
         let kept = self.log.store().agent_window(agent, &provider, &model).await.map_err(store_failed)?;

@@ -32,7 +32,7 @@ pub(crate) struct ReaderModel<'a> {
     pub(crate) reads: &'a dyn Fn(&str) -> bool,
     /// The agents whose rows belong to the conversation.
     pub(crate) lineage: &'a [Lineage],
-    /// Facts about the session's start, which its agents are told.
+    /// Facts about the session's start that its agents are told.
     pub(crate) surroundings: &'a Surroundings,
 }
 
@@ -50,14 +50,14 @@ pub(crate) struct Conversation {
     pub(crate) slots: Vec<AttachmentSlot>,
 }
 
-/// The place of an attached file, or of binary content in the result of a tool.
+/// The position of an attached file, or of binary content in a tool result.
 #[derive(Debug)]
 pub(crate) struct AttachmentSlot {
     /// The index of the message.
     pub(crate) message: usize,
     /// The index of the part in the message.
     pub(crate) part: usize,
-    /// The index of the piece in the part, which is then the result of a tool; `None` for an attached file.
+    /// The index of the piece in the part, which is then a tool result; `None` for an attached file.
     pub(crate) piece: Option<usize>,
     pub(crate) attachment: Attachment,
 }
@@ -71,8 +71,8 @@ const NAME_CHARS: usize = 64;
 /// The first suffix of a repeated call id: `id`, `id_2`, `id_3`.
 const FIRST_REPEAT: u32 = 2;
 
-/// Most bytes of a skill's row that are sent: its instructions with their input, and what follows them. Only
-/// rows of earlier builds are longer.
+/// How many bytes of a skill's row are sent. The instructions with their input and supplement fit; only rows of earlier
+/// builds are longer.
 const SKILL_BYTES: usize = 2 * INSTRUCTIONS_BYTES;
 
 /// Builds the conversation of `rows`, which are in order and may start with rows that a compaction keeps.
@@ -142,7 +142,7 @@ fn instructions(row: &Row) -> Cow<'_, str> {
     Cow::Owned(shortened(&row.content, SKILL_BYTES))
 }
 
-/// Returns the number of the blobs in the data of a tool's row, and the bytes that they have there in base64.
+/// Returns the number of blobs in the data of a tool's row, and the size of their base64 there, in bytes.
 fn blobs(data: &Value) -> (u64, u64) {
     let pieces = data["content"].as_array().map(Vec::as_slice).unwrap_or_default();
     let encoded = pieces.iter().filter_map(|piece| match piece["type"].as_str()? {
@@ -158,7 +158,7 @@ pub(crate) fn data<T: serde::de::DeserializeOwned>(row: &Row) -> Option<T> {
     T::deserialize(row.data.as_ref()?).ok()
 }
 
-/// Returns the text that tells an agent who it is.
+/// Returns the text that tells an agent its own id and its parent's.
 fn introduction(agent: AgentId, parent: Option<AgentId>) -> String {
     let parent = parent.map_or_else(|| "You have no parent.".to_owned(), |parent| format!("Your parent is {parent}."));
     format!("You are the agent {agent}. {parent}")
@@ -173,7 +173,7 @@ struct ConversationBuilder<'a> {
     open: Vec<(String, ToolCall)>,
     /// Call ids in use, each with the suffix to try first when the same id is requested again.
     ids: HashMap<String, u32>,
-    /// The agents that were told who they are.
+    /// The agents whose introduction was added.
     introduced: BTreeSet<AgentId>,
 }
 
@@ -213,7 +213,7 @@ impl ConversationBuilder<'_> {
 
     /// Adds the text that identifies the agent, before its first message. A child reads its parent's introduction
     /// first, then its own. So the system context is the same for all agents, and a child begins with the same bytes as
-    /// its parent. The first introduction of a conversation is followed by what all agents of the session are told.
+    /// its parent. The first introduction of a conversation is followed by the texts that all agents of the session read.
     fn introduce(&mut self, agent: AgentId) {
         let Some(known) = self.reader.lineage.iter().find(|known| known.agent == agent) else { return };
         let is_first = self.introduced.is_empty();
@@ -260,7 +260,7 @@ impl ConversationBuilder<'_> {
         }
     }
 
-    /// Adds the slot of content whose placeholder is the last part, or the piece with this index in it.
+    /// Adds a slot for content whose placeholder is the last part, or the piece with this index in the last part.
     fn slot(&mut self, piece: Option<usize>, attachment: Attachment) {
         if let Some((message, last)) = self.messages.len().checked_sub(1).zip(self.messages.last()) {
             let part = last.parts.len().saturating_sub(1);

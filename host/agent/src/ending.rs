@@ -1,5 +1,5 @@
 //! The end of a turn: the change committed with its last row, and the report for the agent's parent. The session
-//! creates one for each turn; the turn itself commits it with the model's final answer.
+//! creates a [`TurnEnding`] for each turn; the turn itself commits the change with the model's final answer.
 
 use patchbay_core::{AgentId, Code, Outcome, TurnState, text};
 use patchbay_store::{EndedTurn, NewMail, SessionChange};
@@ -15,7 +15,7 @@ pub struct TurnEnding {
     pub agent: AgentId,
     /// The number of the turn's first row.
     pub began: u64,
-    /// The parent, if it is told how the turn ended: turns that the `fork` tool or mail began are reported.
+    /// The parent, if the turn is reported to it. Only turns that the `fork` tool or mail began are reported.
     pub report_to: Option<AgentId>,
 }
 
@@ -35,7 +35,8 @@ impl TurnEnding {
         self.report("idle", last, Some(&error), outcome.code != Code::TurnCancelled, change);
     }
 
-    /// Adds the end of a turn whose process ended. The report wakes no agent by itself: a resumed session is held.
+    /// Adds the end of a turn whose process ended. The report does not wake the parent right away, because a resumed session is
+    /// held.
     pub fn interrupted(&self, last: &str, change: &mut SessionChange) {
         self.end(TurnState::Interrupted, Some(Code::TurnInterrupted), change);
         self.report("idle", last, Some(INTERRUPTED), true, change);
@@ -51,11 +52,11 @@ impl TurnEnding {
         change.ends_turns.push(EndedTurn { agent: self.agent, began: self.began, state, code });
     }
 
-    /// Reports are not limited by `limits.mails`: a parent learns of each child.
+    /// Adds the report. `limits.mails` does not apply, because a parent must learn about each child.
     fn report(&self, status: &str, text: &str, error: Option<&str>, wakes: bool, change: &mut SessionChange) {
         let Some(to) = self.report_to else { return };
         let report = ChildReport { status, success: error.is_none(), summary: &summary(text), error };
-        // A struct of texts is always JSON.
+        // Serialising a struct of strings cannot fail.
         let body = serde_json::to_string(&report).unwrap_or_default();
         change.mail.push(NewMail { from: self.agent, to, body, limit: None, wakes });
     }
@@ -71,7 +72,7 @@ struct ChildReport<'a> {
     error: Option<&'a str>,
 }
 
-/// The text for a turn whose process ended.
+/// The message about a turn whose process ended.
 pub const INTERRUPTED: &str = "The process ended during this turn. The partial answer is kept.";
 
 fn summary(text: &str) -> String {

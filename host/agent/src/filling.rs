@@ -23,7 +23,7 @@ pub struct Filling {
     pub persona: u64,
     /// Tokens of the list of skills.
     pub skills: u64,
-    /// Facts about the session's start, which the agent is told.
+    /// Facts about the session's start that the agent is told.
     pub facts: u64,
     /// The instructions of folders above the workspace.
     pub outer_instructions: u64,
@@ -67,10 +67,10 @@ impl Filling {
 }
 
 impl Agent {
-    /// Estimates the parts of the next request. `turn` is a turn that has not begun. Nothing is sent.
+    /// Estimates the parts of the next request without sending it. `turn` is a turn that has not begun.
     ///
     /// # Errors
-    /// The outcome of a command that changed nothing.
+    /// An outcome for the user. Nothing was changed.
     pub async fn filling(&self, turn: &Turn) -> Result<Filling, Outcome> {
         let toolbox = Toolbox::of(self.tools.clone(), turn);
         let round = self.round(turn, &toolbox).await?;
@@ -96,7 +96,7 @@ impl Agent {
         };
         let rows = self.rows().await?;
         self.read(&rows, &round).await.messages.iter().for_each(|message| filling.add(message));
-        // The first message contains them.
+        // The first message contains the facts and the outer instructions.
         filling.messages = filling.messages.saturating_sub(filling.facts + filling.outer_instructions);
         Ok(filling)
     }

@@ -1,5 +1,5 @@
-//! The tool `find_skills`, which searches the skills with instructions for a model. `toolbox` offers it, and `shown` declares it if
-//! the list of skills lacks a description.
+//! The tool `find_skills`, with which a model searches the skills that have instructions for it. `toolbox` offers the tool, and
+//! `shown` declares it if the list of skills lacks a description.
 
 use std::sync::{Arc, OnceLock};
 
@@ -19,7 +19,7 @@ pub(crate) const FIND_SKILLS: &str = "find_skills";
 pub(crate) struct FindSkills {
     spec: ToolSpec,
     snapshot: Arc<Snapshot>,
-    /// Made by the first search of the turn.
+    /// Built by the first search of the turn.
     index: OnceLock<SearchIndex>,
 }
 

@@ -28,7 +28,8 @@ pub(crate) struct FindTools {
 }
 
 impl FindTools {
-    /// Returns the tool for a turn's tools. `host` holds the host's own deferred tools. Never `None`: the name is valid.
+    /// Returns the tool for a turn's tools. `host` contains the host's own tools that are not declared. Never `None`, because
+    /// the name is valid.
     pub(crate) fn over(
         tools: &Arc<Tools>,
         host: Vec<Arc<dyn Internal>>,
@@ -49,7 +50,7 @@ impl FindTools {
     }
 }
 
-/// Returns the schema of an input with a query alone.
+/// Returns the schema of an input whose only member is a query.
 pub(crate) fn query_schema(description: &str) -> Value {
     json!({
         "type": "object",

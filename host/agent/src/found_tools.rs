@@ -1,16 +1,17 @@
-//! The text with which a model reads the declarations of tools that are not declared in the request: the result of `find_tools`,
-//! and what follows the instructions of a skill.
+//! Describes tools that are not declared in the request to a model: in the result of `find_tools`, and after the instructions of
+//! a skill.
 
 use patchbay_core::completion::ToolDeclaration;
 use serde_json::{Value, json};
 
-/// Bytes of all declarations of one result. The first one is always whole; a schema has at most 64 KiB.
+/// Size limit of all declarations in one result, in bytes. The first declaration is always complete; a schema has at most 64 KiB.
 const BYTES: usize = 64 << 10;
 
-/// Most tools of one result. A skill may require thousands.
+/// Limit of the tools in one result, because a skill may require thousands.
 const TOOLS: usize = 200;
 
-/// Returns the declarations as JSON objects. Those that do not fit have their name alone; more than [`TOOLS`] are counted.
+/// Returns the declarations as JSON objects. Declarations that do not fit have only their name. Tools beyond [`TOOLS`] are only
+/// counted.
 pub(crate) fn described(tools: impl IntoIterator<Item = ToolDeclaration>) -> Vec<Value> {
     let mut tools = tools.into_iter();
     let mut described = described_first(tools.by_ref().take(TOOLS));
@@ -32,7 +33,7 @@ fn described_first(tools: impl Iterator<Item = ToolDeclaration>) -> Vec<Value> {
         }
         is_first = false;
         left = left.saturating_sub(size);
-        // The host has written the schema; it is JSON.
+        // The schema is valid JSON, because the host wrote it.
         let input_schema: Value = serde_json::from_str(&input_schema).unwrap_or_default();
         json!({"name": name, "description": description, "input_schema": input_schema})
     };

@@ -247,7 +247,7 @@ mod tests {
             });
             assert!(matches!(answer, (Err(Fault::Failed { .. }), tokens) if tokens == counted), "{answer:?}");
             assert_eq!(stage.budget().take_unsaved(), counted);
-            // After a cancel nothing is sent or counted.
+            // After cancellation, nothing is sent or counted.
             assert!(matches!(stage.ask("", &prompt).await, (Err(_), 0)));
             assert_eq!(stage.budget().take_unsaved(), 0);
         }

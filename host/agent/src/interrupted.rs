@@ -1,5 +1,5 @@
-//! Results of interrupted calls, after a stop or the death of the process. A resumed session requests the latter. The host
-//! never repeats a call by itself.
+//! Results of calls that were interrupted, either by a stop or by the end of the process. In the second case, the resumed session
+//! adds them. The host never repeats a call by itself.
 
 use patchbay_core::{
     AgentId, AssistantPart, AssistantRecord, CallId, Code, MessageKind, SessionId, ToolRecord, ToolRecordPart,
@@ -19,8 +19,8 @@ pub struct UnansweredCall {
 }
 
 impl UnansweredCall {
-    /// Returns the row with its result for `agent`, whose call it is. `begun` indicates
-    /// whether the call had begun an effect.
+    /// Returns the row with the call's result for `agent`, which made the call. `begun` indicates whether the call had begun an
+    /// effect.
     pub fn result(&self, agent: AgentId, begun: bool) -> NewMessage {
         let code = if begun { Code::OutcomeUnknown } else { Code::NotRun };
         let (content, answer) = interrupted(&self.call, code);
@@ -34,7 +34,7 @@ pub fn unanswered_calls(session: SessionId, rows: &[MessageRow]) -> Vec<Unanswer
     let Some((answer, after)) = rows.split_first().filter(|(row, _)| row.kind == MessageKind::Assistant) else {
         return Vec::new();
     };
-    // Commands may run during a turn. Any other row comes after its end.
+    // Commands may run during a turn. Any other row shows that the turn has ended.
     if !after.iter().all(|row| matches!(row.kind, MessageKind::Tool | MessageKind::Command)) {
         return Vec::new();
     }

@@ -1,10 +1,10 @@
 //! Agents. Each has a conversation, a model and tools; the session runs their turns.
 //!
 //! - [`Agent`]: one agent; [`Agent::run`] runs a [`Turn`] to its end, [`Agent::compact_now`] summarises its conversation,
-//!   [`Agent::skill_supplement`] returns what follows the instructions of a skill.
+//!   [`Agent::skill_supplement`] returns the text that follows the instructions of a skill.
 //! - [`Surroundings`]: the facts that the agents of a session are told about its start.
 //! - [`TurnEnding`]: the change committed at the end of a turn; [`Requests`]: how many requests the agents of a session
-//!   make; [`ResultRoom`]: how many bytes of tool results they store.
+//!   may make; [`ResultRoom`]: how many bytes of tool results they may store.
 //! - [`Model`]: completes requests (the providers of the host); [`Chosen`] is an agent's choice of model.
 //! - [`AgentInference`]: the `inference` capability of skills; [`try_model`]: one request that shows whether a model answers.
 //! - [`INTERNAL_TOOLS`]: tools that the host itself implements.

@@ -112,7 +112,7 @@ impl Chosen {
             provider: model.map(|choice| choice.provider.to_string()),
             model: model.map(|choice| choice.model.clone()),
             thinking_level: model.and_then(|choice| choice.level).map(|level| level.as_str().to_owned()),
-            // The value contains only what JSON can represent.
+            // This cannot fail, because JSON can represent the value.
             model_override: self.model_override.as_ref().and_then(|chosen| serde_json::to_string(chosen).ok()),
         }
     }

@@ -11,10 +11,10 @@ use crate::{call_tool::unwrapped, receive::PartialAnswer};
 /// A stored piece of an answer. Earlier builds stored the whole answer so far, which is a valid first piece.
 #[derive(Serialize, Deserialize)]
 struct AnswerPiece {
-    /// Index of the first part in `answer.parts`. Earlier parts have not changed.
+    /// The index, in the whole answer, of the first part in `answer.parts`. Earlier parts have not changed.
     #[serde(default)]
     from: usize,
-    /// The answer so far. Each of its parts contains only newly added text.
+    /// The answer without the earlier parts. Each part contains only newly added text.
     #[serde(flatten)]
     answer: AssistantRecord,
 }
@@ -44,7 +44,7 @@ impl Written {
         let ordinal = self.pieces;
         self.pieces += 1;
         self.parts = now;
-        // The piece contains only what JSON can represent.
+        // This cannot fail, because JSON can represent the piece.
         let piece = serde_json::to_string(&AnswerPiece { from, answer }).unwrap_or_default();
         PartialPiece { agent, ordinal, piece }
     }
@@ -91,8 +91,8 @@ fn opaque(part: &AssistantPart) -> Option<&String> {
     opaque.as_ref()
 }
 
-/// Returns the additions to a part after its first `bytes` bytes of text; `attached` tells whether its
-/// adapter data is already stored.
+/// Returns the additions to a part after its first `bytes` bytes of text. `attached` indicates whether its adapter data is
+/// already stored.
 fn since(part: &AssistantPart, bytes: usize, attached: bool) -> AssistantPart {
     let text = text(part).get(bytes..).unwrap_or_default().to_owned();
     let opaque = opaque(part).filter(|_| !attached).cloned();

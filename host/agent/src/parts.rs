@@ -9,7 +9,7 @@ use patchbay_core::{
 use crate::call_tool::CALL_TOOL;
 
 /// Returns a part of an answer as a model receives it, or `None` if it is not sent. `own` indicates whether the answer
-/// came from the same adapter and model; others receive neither thinking nor adapter data.
+/// came from the same adapter and model. If not, thinking and adapter data are left out.
 pub(crate) fn part(part: &AssistantPart, own: bool) -> Option<Part> {
     let (block, opaque) = match part {
         AssistantPart::Text { text, opaque } => (Block::Text(text.clone()), opaque),
@@ -28,8 +28,8 @@ pub(crate) fn part(part: &AssistantPart, own: bool) -> Option<Part> {
     Some(Part { block, opaque: opaque.clone().filter(|_| own) })
 }
 
-/// Returns the result of a tool as the answer to `call`, and the stored contents that it needs, each with the index of
-/// its piece, which is a placeholder. `reads` indicates which media types the model accepts.
+/// Returns the result of `call`, and the stored contents that it needs, each with the index of the piece that is its
+/// placeholder. `reads` indicates which media types the model accepts.
 pub(crate) fn result(
     record: &ToolRecord,
     call: ToolCall,
@@ -58,7 +58,7 @@ pub(crate) fn result(
     (ToolResult { call_id: call.id, name: call.name, content, is_error: record.error.is_some() }, stored)
 }
 
-/// Returns the part of a row that names these bytes.
+/// Returns the part of a row that refers to these bytes, which are stored as an attachment.
 pub(crate) fn stored_blob(media_type: &str, data: &[u8]) -> ToolRecordPart {
     ToolRecordPart::StoredBlob { media_type: media_type.to_owned(), digest: Digest::of(data), size: data.len() as u64 }
 }

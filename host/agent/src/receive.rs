@@ -1,5 +1,5 @@
 //! Receives an answer: publishes its pieces as events and collects it for the store. Used by
-//! `turn`, `compaction` and `inference`.
+//! `turn`, `summarise` and `inference`.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ impl PartialAnswer {
         self.usage.plus(self.failed.usage)
     }
 
-    /// Records metadata that the provider sends beside the answer.
+    /// Records metadata that the provider sends alongside the answer.
     fn extra(&mut self, name: &str, value: String) {
         match name {
             "refusal" | "finish-message" => self.why_ended = Some(value),
@@ -54,8 +54,8 @@ impl PartialAnswer {
         }
     }
 
-    /// Discards the received text, because the attempt failed and another one follows. `given_up` tells whether it had
-    /// begun an answer. Its token counts are kept.
+    /// Discards the received text, because the attempt failed and another one follows. `given_up` indicates whether the
+    /// attempt had begun an answer. Its token counts are kept.
     fn fail(&mut self, given_up: bool) {
         let failed = FailedAttempts {
             given_up: self.failed.given_up.saturating_add(u32::from(given_up)),
@@ -154,8 +154,8 @@ impl AnswerBuffer {
         self.block.notify_one();
     }
 
-    /// Returns the text and the blocks of thinking that were received so far of this attempt, and the number of attempts that were
-    /// given up.
+    /// Returns the text and the thinking blocks that this attempt has received so far, and the number of attempts that were given
+    /// up.
     pub(crate) fn so_far(&self) -> (String, Vec<(u32, String)>, u32) {
         let (received, _) = &*self.lock();
         let thinking = (0..).zip(&received.parts).filter_map(|(index, part)| match part {
@@ -208,7 +208,7 @@ impl Sink for AnswerSink {
                             before => before + BETWEEN.len() + so_far.len(),
                         };
                         so_far.push_str(&text);
-                        // All pieces together are the answer's text.
+                        // The pieces, joined, must equal the answer's text.
                         if begins && before > 0 {
                             text.insert_str(0, BETWEEN);
                         }

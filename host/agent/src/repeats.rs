@@ -16,7 +16,7 @@ pub(crate) struct Repeats {
 impl Repeats {
     /// Counts a call; returns a notice for the fifth equal call in a row.
     pub(crate) fn notice(&mut self, call: &ToolCall, answer: &ToolRecord) -> Option<String> {
-        // These values contain only what JSON can represent.
+        // This cannot fail, because JSON can represent these values.
         let made = serde_json::to_vec(&(&call.name, &call.input, answer.error, &answer.content)).unwrap_or_default();
         let made = Some(Digest::of(&made));
         self.count = if self.last == made { self.count.saturating_add(1) } else { 1 };

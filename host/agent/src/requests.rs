@@ -1,5 +1,5 @@
-//! The requests that the agents of a session make to models: how many at once, in all and to each provider, and how
-//! many until the next message of the user. `turn` and `inference` take a permit for each request.
+//! Limits the requests that a session's agents make to models: how many are under way at once, in total and to each
+//! provider, and how many are made until the user's next message. `spending` acquires a permit for each request.
 
 use std::{
     collections::BTreeMap,
@@ -17,10 +17,10 @@ use tokio::sync::oneshot;
 
 use crate::share::{ProviderShare, ShareEpoch};
 
-/// Limits the requests of a session's agents, which share it.
+/// The limits on a session's requests, which its agents share.
 pub struct Requests {
     permits: Mutex<RequestPermits>,
-    /// Requests since the last message of the user.
+    /// Number of requests since the user's last message.
     made: AtomicU32,
     limit: u32,
 }
@@ -29,7 +29,7 @@ struct RequestPermits {
     /// How many requests may be under way at once, to all providers together.
     most: u32,
     under_way: u32,
-    /// The shares of the providers that were asked so far.
+    /// The shares of the providers that have received requests.
     shares: BTreeMap<Name, ProviderShare>,
     /// Requests that wait for a permit, in order of arrival. Turns that a user started come first.
     waiting: BTreeMap<(RequestRank, u64), WaitingRequest>,
@@ -50,14 +50,14 @@ pub(crate) enum RequestRank {
     Agent,
 }
 
-/// The right to make one request to a provider now. Dropping it passes it on.
+/// The right to make one request to a provider now. When it is dropped, a waiting request receives a permit.
 pub(crate) struct RequestPermit {
     requests: Arc<Requests>,
     provider: Name,
     epoch: ShareEpoch,
 }
 
-/// A request in the line for a permit. Dropping it gives up the request.
+/// A request in the queue for a permit. Dropping it gives up the request.
 pub(crate) struct QueuedRequest {
     given: oneshot::Receiver<RequestPermit>,
     /// The limit that the request waits for.
@@ -99,7 +99,7 @@ impl RequestPermits {
         }
     }
 
-    /// Removes the requests that may begin now from the line. A request to a provider whose share is full does not keep
+    /// Removes the requests that may begin now from the queue. A request to a provider whose share is full does not keep
     /// requests to other providers waiting.
     fn admit(&mut self) -> Vec<(WaitingRequest, ShareEpoch)> {
         let mut admitted = Vec::new();
@@ -145,14 +145,14 @@ impl Requests {
         }
         let message = format!(
             "the agents of this session made {} requests since your last message (limits.tree_requests). Send any message to \
-             on.",
+             continue.",
             text::with_commas(self.limit.into())
         );
         Err(Outcome::error(Code::LimitRequests, message))
     }
 
-    /// Returns a permit for a request to `provider`, or what will receive one: requests of the user's turns first,
-    /// then in the order of these calls.
+    /// Returns a permit for a request to `provider`, or queues the request. Queued requests of turns that the user began
+    /// receive permits first, then the others; each group in the order of these calls.
     pub(crate) fn permit_or_wait(
         self: &Arc<Self>,
         provider: &Name,
@@ -183,7 +183,7 @@ impl Requests {
                 Err(queued) => queued,
             };
             let _noted = notice.map(|notice| NotedWait::new(notice, &queued.limit));
-            // The sender stays in the queue until it is used, so an error does not happen.
+            // The sender stays in the queue until it is used, so an error cannot happen.
             if let Ok(permit) = queued.given.await {
                 return permit;
             }
@@ -417,7 +417,7 @@ mod tests {
         let mut none = NoSink;
         let permits = take_all(&requests);
         assert_eq!(permits.len(), 4);
-        // All four are refused in the same round trip: one halving.
+        // All four are refused in the same round trip, which halves the share only once.
         for permit in permits {
             let mut sink = PermitSink::new(permit, RequestRank::Agent, None, &mut none);
             sink.overloaded();

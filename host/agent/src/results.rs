@@ -10,7 +10,7 @@ use patchbay_core::{Code, Outcome, ToolRecord, completion::ToolCall, text};
 
 use crate::interrupted::failed;
 
-/// Limits the bytes of tool results that a session stores; its agents share it.
+/// The limit on the bytes of tool results that a session stores, which its agents share.
 pub struct ResultRoom {
     /// Bytes since the user's last message; `u64::MAX` once a result did not fit.
     used: AtomicU64,

@@ -1,11 +1,11 @@
 //! Limits how many requests one provider receives at once. The share is halved when the provider reports a rate limit
-//! or an overload, and grows by one after each share of answers: additive increase, multiplicative decrease. `requests`
-//! keeps a share for each provider.
+//! or an overload, and grows by one after as many answers as it has requests: additive increase, multiplicative decrease.
+//! `requests` keeps a share for each provider.
 
 /// A provider's share of the requests that a session may have under way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ProviderShare {
-    /// The initial share, and the most that it recovers to.
+    /// The initial size, which is also the maximum.
     most: u32,
     size: u32,
     under_way: u32,
@@ -16,12 +16,12 @@ pub(crate) struct ProviderShare {
 }
 
 /// When a request began, counted in halvings of its share. A request that began before the last halving says
-/// nothing about the share of today.
+/// nothing about the current size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ShareEpoch(u64);
 
 impl ProviderShare {
-    /// Returns a whole share of `most` requests, at least one.
+    /// Returns a share that has not been halved: `most` requests, at least one.
     pub(crate) fn new(most: u32) -> Self {
         let most = most.max(1);
         Self { most, size: most, under_way: 0, answers: 0, halvings: 0 }
@@ -51,7 +51,8 @@ impl ProviderShare {
         self.under_way = self.under_way.saturating_sub(1);
     }
 
-    /// Halves the share, because the provider refused a request as too many. Requests that were under way together halve it once.
+    /// Halves the share, because the provider reported a rate limit or an overload. Requests that were under way together halve it
+    /// only once.
     pub(crate) fn overloaded(&mut self, began: ShareEpoch) {
         if began.0 == self.halvings {
             self.size = (self.size / 2).max(1);
@@ -157,7 +158,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever happens, the share stays between one and its most, changes by the rules alone, and recovers.
+        /// Whatever happens, the share stays between one and its maximum, changes only by the rules, and recovers.
         #[test]
         fn share_keeps_its_bounds_and_recovers(
             most in 1..=64_u32,

@@ -22,7 +22,7 @@ pub(crate) fn shorten(messages: &mut Vec<Message>, room: u64) {
     drop_blocks(messages, room, |block| matches!(block, Block::Thinking(_)));
     level_texts(messages, room, Role::Assistant, KEPT);
     level_texts(messages, room, Role::User, KEPT);
-    // Such blocks may belong together, so all of them are dropped.
+    // Opaque blocks may belong together, so all of them are dropped.
     drop_blocks(messages, room, |block| matches!(block, Block::Opaque(_)));
     replace_inputs_and_files(messages, room);
     drop_rounds(messages, room);
@@ -43,7 +43,7 @@ fn drop_blocks(messages: &mut [Message], room: u64, is_dropped: impl Fn(&Block) 
     }
 }
 
-/// Cuts the longest texts to one length, the largest with which the messages fit, but at least `floor` bytes. The
+/// Cuts the longest texts to the same length: the largest with which the messages fit, but at least `floor` bytes. The
 /// assistant's texts are its answers and the tool results.
 fn level_texts(messages: &mut [Message], room: u64, role: Role, floor: usize) {
     let size = tokens(messages);
@@ -75,7 +75,7 @@ fn level_texts(messages: &mut [Message], room: u64, role: Role, floor: usize) {
     });
 }
 
-/// Calls `change` for each text; it returns whether it changed the text.
+/// Calls `change` for each text. `change` returns whether it changed the text.
 fn for_each_text(messages: &mut [Message], role: Role, mut change: impl FnMut(&mut String) -> bool) {
     for message in messages {
         for part in &mut message.parts {
@@ -108,7 +108,7 @@ pub(crate) fn shortened(text: &str, cap: usize) -> String {
     format!("{head}\n[{left_out} bytes were left out]\n{tail}")
 }
 
-/// Replaces long inputs of calls, images and other files by notes, the oldest first.
+/// Replaces long inputs of calls, images and other files with notes, the oldest first.
 fn replace_inputs_and_files(messages: &mut [Message], room: u64) {
     let mut size = tokens(messages);
     for part in messages.iter_mut().flat_map(|message| &mut message.parts) {
@@ -130,7 +130,7 @@ fn replace_inputs_and_files(messages: &mut [Message], room: u64) {
     }
 }
 
-/// Removes the oldest answers behind the first message, each with the message that follows it. The last answer stays.
+/// Removes the oldest answers after the first message, each with the message that follows it. The last answer stays.
 fn drop_rounds(messages: &mut Vec<Message>, room: u64) {
     let mut size = tokens(messages);
     if size <= room {
@@ -190,7 +190,7 @@ mod tests {
         Message { role: Role::Assistant, parts }
     }
 
-    /// Returns the text of a part; of a tool result, its first one.
+    /// Returns the text of a part; for a tool result, its first text.
     fn shown(part: &Part) -> &str {
         match &part.block {
             Block::Text(text) => text,
@@ -282,7 +282,7 @@ mod tests {
         assert!(tokens(&messages) <= 1_000);
     }
 
-    /// A text of about this many bytes; most of its characters have two.
+    /// A text of about this many bytes. Most of its characters have two bytes.
     fn long(bytes: usize) -> String {
         format!("x{}", "ä".repeat(bytes / 2))
     }

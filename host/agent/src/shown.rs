@@ -1,5 +1,5 @@
-//! Selects the skills and tools that a model is shown: the list of skills, and the declarations of tools. A pure
-//! function of the snapshot, the tools of the turn and the model's context window, which keeps it the same in a
+//! Selects the skills and tools that a model is shown: the list of skills, and the declarations of tools. The selection
+//! depends only on the snapshot, the tools of the turn and the model's context window, so it stays the same during a
 //! conversation. `undeclared` has the rule for tools that are left out. Called by `toolbox`.
 
 use std::{borrow::Cow, collections::HashSet, sync::Arc};
@@ -33,8 +33,8 @@ pub(crate) struct Shown {
 pub(crate) struct LastShown(Mutex<Option<(u64, Arc<Shown>)>>);
 
 impl LastShown {
-    /// Returns the tools shown to a model with a window of `window` tokens. `make` computes them if the
-    /// last request had another window.
+    /// Returns the skills and tools shown to a model with a window of `window` tokens. `make` computes them if the last
+    /// request had another window.
     pub(crate) fn get_or(&self, window: u64, make: impl FnOnce() -> Shown) -> Arc<Shown> {
         let mut last = self.0.lock();
         match &*last {
@@ -58,7 +58,7 @@ impl LastShown {
 pub(crate) struct ToolSources<'a> {
     pub(crate) snapshot: &'a Snapshot,
     pub(crate) internal: &'a [Arc<dyn Internal>],
-    /// Tools of the host that the agent does not have, but others of the session do.
+    /// Tools of the host that this agent does not have, but other agents of the session do.
     pub(crate) hidden: &'a [Arc<dyn Internal>],
     pub(crate) outside: &'a [Arc<dyn OutsideTool>],
 }
@@ -160,7 +160,7 @@ impl<'a> ToolSources<'a> {
         Some(tool.declaration())
     }
 
-    /// Returns the tools for models other than the host's own, in the order in which they are kept.
+    /// Returns the tools that models may call, except the host's own, in the order in which they are kept.
     fn groups(self) -> Vec<ToolGroup<'a>> {
         let skills = self.snapshot.skills().filter(|skill| skill.manifest.audience.models && !skill.tools.is_empty());
         let mut groups: Vec<ToolGroup<'a>> = skills
@@ -175,7 +175,7 @@ impl<'a> ToolSources<'a> {
                 }
             })
             .collect();
-        // A name that an earlier tool has finds that tool.
+        // If two tools have the same name, calls reach the earlier one, so the later one is not declared.
         let mut names: HashSet<&str> = self.internal.iter().map(|tool| tool.spec().name.as_str()).collect();
         for tool in self.outside {
             let name = tool.spec().name();
@@ -229,7 +229,7 @@ impl ToolGroup<'_> {
 
     /// Returns the declarations and their size, if they fit into `room`.
     fn within(&self, room: ToolRoom) -> Option<(Vec<ToolDeclaration>, ToolRoom)> {
-        // Schemas are not written out for a group that does not fit anyway.
+        // Schemas are not serialised for a group that does not fit anyway.
         let least: usize = self.tools.iter().map(|tool| tool.name.len() + tool.description.len()).sum();
         if self.tools.len() > room.tools || least > room.bytes {
             return None;
@@ -240,12 +240,12 @@ impl ToolGroup<'_> {
     }
 }
 
-/// Returns the room that declarations take.
+/// Returns the room that declarations use.
 fn taken(tools: &[ToolDeclaration]) -> ToolRoom {
     ToolRoom { bytes: tools.iter().map(bytes).sum(), tools: tools.len() }
 }
 
-/// Returns the bytes of a declaration that count.
+/// Returns the size of a declaration, as the limits count it.
 fn bytes(tool: &ToolDeclaration) -> usize {
     tool.name.len() + tool.description.len() + tool.input_schema.len()
 }

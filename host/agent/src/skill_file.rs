@@ -1,5 +1,5 @@
-//! The tool `skill_file`, which reads a file of a skill for the model: text by ranges, images and PDFs whole. `toolbox` offers
-//! it. The files come from the snapshot, never from the folder of the skill.
+//! The tool `skill_file`, which reads a file of a skill for the model: a range of a text file, or a whole image or PDF. `toolbox`
+//! offers it. The files come from the snapshot, never from the folder of the skill.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::use_skill;
 
 pub(crate) const SKILL_FILE: &str = "skill_file";
-/// Bytes of a text that are returned without `limit`.
+/// How many bytes of a text file are returned if the call has no `limit`.
 const DEFAULT_LIMIT: u64 = 16_384;
 /// Most bytes of a text file that one call returns.
 const MAX_LIMIT: u64 = 65_536;
@@ -32,7 +32,7 @@ pub(crate) struct SkillFileTool {
 impl SkillFileTool {
     /// Returns the tool for the skills of `snapshot`; `None` if no skill for models has files.
     pub(crate) fn over(tools: &Arc<Tools>, snapshot: &Arc<Snapshot>) -> Option<Self> {
-        // The count is missing in older snapshots, and for skills over a limit, which the tool reports.
+        // Older snapshots have no count. A skill over a limit counts as well, because the tool reports the limit.
         let has_files = |files: FileTotals| files.count > 0 || files.place == FileStorage::Nowhere;
         let mut skills = snapshot.skills().filter(|skill| skill.manifest.audience.models);
         skills.find(|skill| skill.files.is_none_or(has_files))?;
@@ -98,7 +98,7 @@ impl Internal for SkillFileTool {
     }
 }
 
-/// Returns a path as the skill's files have it. Links in instructions often begin with `./`.
+/// Returns a path as the list of files contains it. Links in instructions often begin with `./`.
 fn in_skill(path: &str) -> &str {
     match path.trim_start_matches("./") {
         "" if !path.is_empty() => LIST,

@@ -46,7 +46,7 @@ pub(crate) struct Spender {
     pub(crate) log: Arc<EventLog>,
     pub(crate) agent: AgentId,
     pub(crate) budget: BudgetSettings,
-    /// Billionths of a dollar that the last refused request needed; 0 if the last one was not refused.
+    /// Billionths of a dollar that the last request needed if it was refused; otherwise 0.
     pub(crate) refused: Arc<AtomicI64>,
 }
 
@@ -54,11 +54,11 @@ pub(crate) struct Spender {
 pub(crate) struct Sending<'a> {
     pub(crate) choice: &'a Choice,
     pub(crate) about: &'a ModelInfo,
-    /// Which waiting requests it precedes.
+    /// Decides which waiting requests it precedes.
     pub(crate) rank: RequestRank,
     /// Called while it waits for a permit.
     pub(crate) notice: Option<WaitNotice>,
-    /// The tool that the cost is booked to; `None` for the purpose of the request.
+    /// The tool that the cost is booked to. With `None`, it is booked to the request's purpose.
     pub(crate) tool: Option<&'a str>,
 }
 
@@ -68,7 +68,7 @@ struct Quote {
     prices: Option<Prices>,
     /// Whether the cost is known.
     is_priced: bool,
-    /// Sizes of an answer in tokens, the largest first, each with the most that the request then costs.
+    /// Possible sizes of the answer in tokens, largest first, each with the most that the request can then cost.
     offers: Vec<(u64, Money)>,
 }
 
@@ -154,7 +154,7 @@ impl Spender {
         completed
     }
 
-    /// Whether the budget leaves enough for a request to the model of `choice`, as far as that is known before the request.
+    /// Returns whether the budget leaves enough for a request to the model of `choice`, as far as that is known before the request.
     pub(crate) async fn affords(&self, choice: &Choice) -> bool {
         let about = self.model.about(choice).await;
         let sending = Sending { choice, about: &about, rank: RequestRank::Agent, notice: None, tool: None };
@@ -228,8 +228,8 @@ impl Drop for Unclaimed {
     }
 }
 
-/// A sink that reserves money for each attempt and settles it. If it is dropped in the middle of one, all
-/// that was reserved counts as spent.
+/// A sink that reserves money for each attempt and settles it. If it is dropped during an attempt, the whole
+/// reservation counts as spent.
 struct Attempts<'a> {
     account: RequestAccount<'a>,
     /// The limit of the answer, and the most that an attempt can cost.
@@ -241,7 +241,7 @@ struct Attempts<'a> {
     usage: TokenUsage,
     /// Whether the attempt has failed and cannot have cost anything.
     failed_free: bool,
-    /// Ends the request when another attempt may not be made.
+    /// Ends the request when the budget does not allow another attempt.
     stop: Option<oneshot::Sender<Outcome>>,
 }
 
@@ -302,7 +302,7 @@ impl Sink for Attempts<'_> {
                 Ok(reservation) => self.open = Some(reservation),
                 Err(over) => {
                     if let Some(stop) = self.stop.take() {
-                        // The receiver is there as long as the request.
+                        // The receiver exists as long as the request.
                         let _ = stop.send(over);
                     }
                     std::future::pending().await
@@ -312,7 +312,7 @@ impl Sink for Attempts<'_> {
     }
 }
 
-/// Returns a number of tokens that the input of a request does not exceed: no token is shorter than a byte.
+/// Returns an upper limit of a request's input tokens. No token is shorter than a byte.
 fn input_tokens(request: &CompletionRequest) -> u64 {
     let bytes = |text: &str| text.len() as u64;
     let tools = request
@@ -345,7 +345,7 @@ fn blob_tokens(blob: &Blob) -> u64 {
     BLOB_TOKENS + bytes
 }
 
-/// Whether an outcome is about the budget, and not about one request.
+/// Returns whether an outcome is about the budget, and not about one request.
 pub(crate) fn is_about_budget(outcome: &Outcome) -> bool {
     matches!(outcome.code, Code::LimitBudget | Code::PriceUnknown)
 }

@@ -23,8 +23,8 @@ use crate::{
     turn::{Round, Turn},
 };
 
-/// Maximum number of refused requests for one summary. Each request has at most half the tokens of the refused one
-/// before it, or leaves out its images, so the last one has about a sixteenth of the first one's tokens at most.
+/// Maximum number of refused requests for one summary. Each request has at most half the tokens of the refused request
+/// before it, or leaves out its images, so the last one has at most about a sixteenth of the first one's tokens.
 const SUMMARY_REQUESTS: u32 = 6;
 
 /// The size of a conversation before and after a summary, in estimated tokens.
@@ -41,14 +41,14 @@ impl Agent {
     /// no other turn runs. Returns `None` if the conversation has no new answer.
     ///
     /// # Errors
-    /// The outcome of a command that changed nothing.
+    /// An outcome for the user. Nothing was changed.
     pub async fn compact_now(&self, turn: &Turn, focus: &str) -> Result<Option<Compacted>, Outcome> {
         let toolbox = Toolbox::of(self.tools.clone(), turn);
         let round = self.round(turn, &toolbox).await?;
         let like = self.bare_request(&round).await?;
         let rows = self.rows().await?;
         let Some(plan) = compaction::plan_whole(&rows) else { return Ok(None) };
-        // Both are estimated in the same way: a model's report includes the system context and the tools.
+        // Both sizes are estimated from the messages, because a model's report includes the system context and the tools.
         let size = async |rows: &_| compaction::estimate_messages(&self.read(rows, &round).await);
         let before = size(&rows).await;
         let request = SummaryRequest {
@@ -102,7 +102,7 @@ impl Agent {
         summarised
     }
 
-    /// Requests a summary and stores it. `usage` becomes the tokens of all requests for it.
+    /// Requests a summary and stores it. `usage` is set to the tokens of all requests for it.
     async fn store_summary(
         &self,
         round: &Round<'_>,
@@ -155,7 +155,7 @@ impl Agent {
                 SummaryAnswer::Summary(summary) => break summary,
                 SummaryAnswer::OnlyCalls => may_call = false,
                 SummaryAnswer::Unusable(why) => return Err(failed(&why)),
-                // Less of the conversation may fit.
+                // A shorter conversation may fit.
                 SummaryAnswer::TooLong(why) => {
                     refused = Some((requests + 1, size, why));
                     room = match leave_out_all(&mut conversation.messages) {
@@ -183,7 +183,7 @@ impl Agent {
         self.commit(self.row(MessageKind::Compaction, summary, json!(data))).await.map(drop)
     }
 
-    /// Sends a request in its turn.
+    /// Sends a request as part of the turn.
     ///
     /// # Errors
     /// The outcome of a turn that was stopped, or that may send no more requests.
@@ -205,16 +205,16 @@ impl Agent {
 /// The result of a request for a summary.
 enum SummaryAnswer {
     Summary(String),
-    /// The model called tools instead. It is asked again without them.
+    /// The model called tools instead. The next request forbids tool calls.
     OnlyCalls,
-    /// Why no further request would help.
+    /// Why the answer cannot be used. Another request would not help.
     Unusable(String),
     /// The provider refused the conversation as too long, and why.
     TooLong(String),
     Failed(Outcome),
 }
 
-/// Judges the answer to a request for a summary. `may_call`: the request allowed calls of tools.
+/// Judges the answer to a request for a summary. `may_call` indicates whether the request allowed tool calls.
 fn judge(completed: Result<Completed, Outcome>, quiet: &SummarySink, may_call: bool) -> SummaryAnswer {
     match completed {
         Ok(Completed { finish: Finish { stop: stop @ (Stop::EndTurn | Stop::ToolUse), .. }, .. }) => {
@@ -227,7 +227,7 @@ fn judge(completed: Result<Completed, Outcome>, quiet: &SummarySink, may_call: b
                 false => SummaryAnswer::Unusable("its answer was empty".to_owned()),
             }
         }
-        // A part of a summary would take the place of the whole conversation.
+        // An incomplete summary would replace the whole conversation.
         Ok(Completed { finish, .. }) => SummaryAnswer::Unusable(unusable(&finish, quiet.received.why_ended.as_deref())),
         Err(outcome) if outcome.code == Code::ProviderContextWindow => SummaryAnswer::TooLong(outcome.message),
         Err(outcome) => SummaryAnswer::Failed(outcome),
@@ -251,7 +251,7 @@ fn unusable(finish: &Finish, why: Option<&str>) -> String {
     }
 }
 
-/// The conversation to summarise, and the words for notices about it.
+/// The conversation to summarise, and the texts for the user.
 struct SummaryRequest<'a> {
     /// A request of the turn, whose system context and tools are kept.
     like: &'a CompletionRequest,
@@ -262,8 +262,8 @@ struct SummaryRequest<'a> {
     is_refused: bool,
     /// The notice that is shown to the user first.
     notice: String,
-    /// The beginning of an error.
+    /// The beginning of an error message.
     failure: String,
-    /// The command that the user can repeat after an error.
+    /// Advice for the user after an error, such as `try /compact again`.
     again: &'static str,
 }

@@ -1,5 +1,6 @@
 //! The text after a skill's instructions for a model: the list of the skill's files, and the declarations of its tools
-//! that the model's request leaves out. `use_skill` adds it for a model, the crate `session` for the user's command.
+//! that the model's request leaves out. `use_skill` adds it when a model invokes the skill, the crate `session` when the
+//! user does.
 
 use std::sync::Arc;
 
@@ -47,7 +48,7 @@ impl Agent {
         internal: Vec<Arc<dyn Internal>>,
         outside: &OutsideTools,
     ) -> Arc<Shown> {
-        // Without a usable model, the next turn reports why.
+        // If no model is usable, the next turn reports why.
         let window = self.next_window().await.unwrap_or(self.settings.compaction.context_window);
         Toolbox::new(Arc::clone(&self.tools), snapshot, internal, outside).shown(&self.settings.context, window)
     }
@@ -70,8 +71,8 @@ pub fn has_tools(skill: &Skill) -> bool {
     !skill.tools.is_empty() || !skill.manifest.requires_tools.is_empty()
 }
 
-/// Returns the declarations of the skill's own tools and of those that it requires, as far as `sources` has them
-/// and `is_declared` returns false.
+/// Returns the declarations of the skill's own tools and of the tools that it requires, if `sources` contains them and
+/// `is_declared` returns false.
 pub(crate) fn undeclared(
     sources: ToolSources<'_>,
     skill: &Skill,
@@ -85,8 +86,8 @@ pub(crate) fn undeclared(
     names.iter().filter_map(|name| sources.declaration(name)).collect()
 }
 
-/// Returns the note that tells a model that it cannot reach the files and the tools of a skill for people,
-/// whose instructions may name them.
+/// Returns a note for the model about a skill that only users can invoke: its instructions may name files and tools
+/// that the model cannot use.
 fn out_of_reach(has_files: bool, has_tools: bool) -> Option<&'static str> {
     match (has_files, has_tools) {
         (true, true) => {

@@ -10,7 +10,7 @@ pub(crate) const BYTES_PER_TOKEN: u64 = 3;
 /// Tokens of an image, according to the providers' rules of thumb.
 const TOKENS_PER_BLOB: u64 = 1_600;
 
-/// Bytes that a blob counts in the estimate of a conversation.
+/// How many bytes a blob counts as in the estimate of a conversation.
 pub(crate) const BLOB_BYTES: u64 = 4_800;
 
 /// Estimates the tokens of messages.
@@ -40,7 +40,7 @@ pub(crate) fn text_tokens(bytes: usize) -> u64 {
     bytes as u64 / BYTES_PER_TOKEN + 1
 }
 
-/// Returns the bytes of text that a file counts like in the estimate of a conversation.
+/// Returns how many bytes a file counts as in the estimate of a conversation.
 pub(crate) fn bytes(attachment: &Attachment) -> u64 {
     if attachment.is_text() { attachment.size } else { BLOB_BYTES }
 }

@@ -36,7 +36,7 @@ pub(crate) struct Toolbox {
     tools: Arc<Tools>,
     snapshot: Arc<Snapshot>,
     internal: Vec<Arc<dyn Internal>>,
-    /// The tools that the agent does not have, for the room of their declarations.
+    /// Tools that this agent does not have. Their declarations still use room, which keeps the others the same for all agents.
     hidden: Vec<Arc<dyn Internal>>,
     outside: OutsideTools,
     editor: Option<Arc<dyn Editor>>,
@@ -78,7 +78,7 @@ impl Toolbox {
         }
     }
 
-    /// Returns the tools shown to a model with a context window of `window` tokens.
+    /// Returns the skills and tools shown to a model with a context window of `window` tokens.
     pub(crate) fn shown(&self, settings: &ContextSettings, window: u64) -> Arc<Shown> {
         let Self { snapshot, internal, hidden, outside, .. } = self;
         self.shown.get_or(window, || Shown::new(ToolSources { snapshot, internal, hidden, outside }, settings, window))
@@ -160,7 +160,7 @@ pub(crate) struct ToolAnswer {
     pub(crate) is_committed: bool,
 }
 
-/// The row of a call that runs.
+/// The row of a running call.
 struct PendingRow {
     agent: AgentId,
     call: ToolCall,
@@ -205,7 +205,7 @@ fn input(call: &ToolCall) -> Result<Value, ToolError> {
     }
 }
 
-/// Wraps a result in its envelope, followed by the names of its binary content, which is returned besides.
+/// Wraps a result in its envelope, followed by references to its binary content. The content itself is returned separately.
 fn pieces(content: Vec<Content>) -> (Vec<ToolRecordPart>, Vec<Vec<u8>>) {
     let (mut texts, mut named, mut blobs) = (Vec::new(), Vec::new(), Vec::new());
     let mut others = content.iter().filter(|piece| !matches!(piece, Content::Blob { .. }));

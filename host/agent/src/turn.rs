@@ -59,7 +59,7 @@ pub struct Turn {
     pub ending: TurnEnding,
     /// Number of answers after the turn's first row that are already stored; 0 unless the turn is run again.
     pub answers: u32,
-    /// Called before each request that contains results of calls. `None` if messages cannot join the turn.
+    /// Called before each request that contains new results of calls. `None` if messages cannot join the turn.
     pub joins: Option<MessageJoin>,
     /// Cancels the turn at any point.
     pub cancel: CancellationToken,
@@ -185,7 +185,8 @@ impl Agent {
             read = self.read(rows, round).await;
         }
         request.messages = read.messages;
-        // If the turn is run again, an answer that was interrupted before its text may be last. Drop it: the user's must be last.
+        // If the turn is run again, an answer that was interrupted before its text may be last. Drop it, because the user's
+        // message must be last.
         while request.messages.len() > 1 && request.messages.last().is_some_and(|last| last.role == Role::Assistant) {
             request.messages.pop();
         }

@@ -43,7 +43,7 @@ pub(crate) fn left_out<'a>(
 }
 
 /// Returns the end of the description of `find_tools`: the first names, at most [`NAMES_BYTES`], and the number of the others.
-/// An untrusted workspace could write to the model by names of tools, so its tools are only counted.
+/// An untrusted workspace could use tool names to write to the model, so its tools are only counted.
 pub(crate) fn names(undeclared: &[Undeclared<'_>]) -> String {
     const HEAD: &str = "\nNot declared: ";
     let tail = |count: usize| if count == 0 { ".".to_owned() } else { format!(" and {count} more.") };

@@ -27,8 +27,8 @@ pub(crate) struct UseSkill {
 }
 
 impl UseSkill {
-    /// Returns the tool for the skills of `snapshot`; `None` if none has instructions. `host` are the tools of the host
-    /// that are not declared, `shown` knows the other declarations.
+    /// Returns the tool for the skills of `snapshot`; `None` if none has instructions. `host` contains the host's tools that
+    /// are not declared, and `shown` knows which other tools are declared.
     pub(crate) fn over(
         tools: &Arc<Tools>,
         host: Vec<Arc<dyn Internal>>,

@@ -46,7 +46,7 @@ pub async fn try_model(caller: &Agent, choice: &Choice) -> Result<(), Outcome> {
     }
 }
 
-/// Ends the request when it would be sent again.
+/// Ends the request instead of letting it be sent again.
 struct TrialSink<'a> {
     failed: &'a Notify,
     usage: TokenUsage,

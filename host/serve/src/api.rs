@@ -1,4 +1,4 @@
-//! `/v1`: sessions for scripts and CI. One table makes the routes, their description and their tests.
+//! `/v1`: sessions for scripts and CI. The routes, their description and their tests come from one table.
 
 mod call;
 mod describe;
@@ -34,10 +34,10 @@ pub(crate) use {
 use crate::{body, state::ServeState};
 use table::{ApiRoute, ROUTES, RouteRight};
 
-/// The path of the description.
+/// The path of the OpenAPI description.
 const OPEN_API: &str = "/v1/openapi.json";
 
-/// Adds the routes of the table. The token of each request was checked before, and is one of its extensions.
+/// Adds the routes of the table. The token of each request was already checked, and is one of the request's extensions.
 pub(crate) fn routes(mut router: Router<Arc<ServeState>>) -> Router<Arc<ServeState>> {
     let mut paths: BTreeMap<&str, MethodRouter<Arc<ServeState>>> = BTreeMap::new();
     for route in ROUTES {
@@ -91,13 +91,13 @@ async fn handle(
         return Err(ApiError::invalid(format!("unknown query parameter '{unknown}'.")));
     }
     check_type(route, &head.method, &head.headers)?;
-    // Its bytes count while the request is handled.
+    // The bytes of the body count while the request is handled.
     let (body, _waiting) = body::read(body, route.body_bytes, &state.unread.connect(token.digest)).await?;
     let call = ApiCall { token, path, query, headers: head.headers, body };
     (route.handler)(state, call).await
 }
 
-/// Checks that a body is JSON. A web page elsewhere cannot send this type without being asked first.
+/// Checks that a body is declared as JSON. A web page of another origin cannot send this type without a preflight request.
 fn check_type(route: &ApiRoute, method: &Method, headers: &HeaderMap) -> Result<(), ApiError> {
     let sent = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let is_json = sent.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"));

@@ -21,7 +21,7 @@ const BODY_STEP: usize = 64 << 10;
 /// Reads a body of at most `limit` bytes. They count for `client` until the second value is dropped.
 ///
 /// # Errors
-/// The body is too long, too slow or incomplete, or all clients together have too many bytes that wait.
+/// The body is too long, too slow or incomplete, or the bytes of all clients together exceed their limit.
 pub(crate) async fn read(
     body: Body,
     limit: usize,
@@ -111,7 +111,7 @@ mod tests {
             assert_eq!(error.status, StatusCode::REQUEST_TIMEOUT, "{}", error.message);
             began.elapsed()
         };
-        // Slower in all than the limit, but never without progress.
+        // Six whole steps take longer than the limit in total, but each step is progress.
         let whole = &[b' '; BODY_STEP];
         let (silent, drips, slow) = tokio::join!(given_up(b"", 100), given_up(b"12345", 100), given_up(whole, 6));
         let last = pause * 6;

@@ -1,4 +1,5 @@
-//! Checks a request before looking at its path, then routes it. Every request without a token gets the same bytes in response.
+//! Checks a request before looking at its path, then routes it. Requests without a valid token all get the same response, except
+//! for health checks, metrics and the login page.
 
 use std::{
     net::IpAddr,
@@ -27,7 +28,7 @@ use crate::{
     state::ServeState,
 };
 
-/// The path of the numbers, for clients on this machine.
+/// The path of the metrics, for clients on this machine.
 const METRICS: &str = "/metrics";
 /// The path of WebSockets.
 const ACP: &str = "/acp";
@@ -48,7 +49,7 @@ impl ServeFront {
         Self { gate, state, router }
     }
 
-    /// Answers a request of `connection`. Nothing of its body is read before its token is checked.
+    /// Answers a request of `connection`. Except for a login, its body is not read before its token is checked.
     pub(crate) async fn answer(
         &self,
         request: Request<Incoming>,
@@ -68,7 +69,7 @@ impl ServeFront {
         if let Some(probed) = self.probe(&head) {
             return probed;
         }
-        // Behind a proxy, clients elsewhere come from this machine, too.
+        // Behind a proxy, remote clients seem to connect from this machine, too.
         let is_near = from.is_loopback();
         if head.uri.path() == METRICS && is_near && !self.state.settings.behind_proxy {
             return self.state.metrics();
@@ -76,7 +77,7 @@ impl ServeFront {
         let token = self.state.token(&head).await;
         let Some(token) = token else {
             if page::is_open(head.uri.path()) {
-                // Without a permit: the connection is closed if no request with a token follows in time.
+                // This request gets no permit, so the connection is closed if no request with a token follows in time.
                 return self.route(Request::from_parts(head, Body::new(body))).await;
             }
             counters.refused_token.fetch_add(1, Ordering::Relaxed);
@@ -85,7 +86,7 @@ impl ServeFront {
         if head.uri.path() == METRICS && is_near {
             return self.state.metrics();
         }
-        // Turns that run can be stopped, and their questions answered, until the end.
+        // Here, only new WebSockets are refused: other requests can still stop running turns and answer questions.
         if head.uri.path() == ACP && self.state.draining.is_cancelled() {
             counters.refused_draining.fetch_add(1, Ordering::Relaxed);
             return text(StatusCode::SERVICE_UNAVAILABLE, "The server is restarting; connect again.\n");
@@ -116,7 +117,7 @@ impl ServeFront {
         answer
     }
 
-    /// Answers the requests of supervisors, which need no token.
+    /// Answers the health checks of supervisors, which need no token.
     fn probe(&self, head: &Parts) -> Option<Response<Body>> {
         let is_draining = self.state.draining.is_cancelled();
         match head.uri.path() {

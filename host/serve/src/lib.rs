@@ -2,16 +2,16 @@
 //!
 //! - `settings`: `[serve]` of `config.toml`.
 //! - `server`: accepts connections, over TLS if configured, and drains them at the end.
-//! - `front`: checks each request before its path is looked at, then routes it.
+//! - `front`: checks each request before looking at its path, then routes it.
 //! - `api`: `/v1`, for scripts; `page`: the same for a browser; `mcp`: tools for MCP clients.
 //! - `body`: reads the body of a request within limits; `request_shares`: how many requests one token may have.
 //! - `used_tokens`: closes the connections of a token that is removed.
-//! - `supervisor`: a socket from systemd, and when the server is ready; `metrics`: its numbers; `tls`: its certificate.
-//! - `socket`: one WebSocket as the lines of the Agent Client Protocol; `receiving`: the bytes of messages that are not whole.
+//! - `supervisor`: accepts a socket from systemd, and reports readiness; `metrics`: the server's counters; `tls`: its certificate.
+//! - `socket`: one WebSocket as the lines of the Agent Client Protocol; `receiving`: counts the bytes of incomplete messages.
 //!
-//! A peer without a token costs no more than a request's head. See `HEAD_BYTES`.
+//! A peer without a token costs no more memory than a request's head. See `HEAD_BYTES`.
 
-// The future of a connection: `acp` within a WebSocket within a request.
+// The future of a connection is deeply nested: `acp` within a WebSocket within a request.
 #![recursion_limit = "256"]
 
 mod api;

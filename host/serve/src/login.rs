@@ -45,7 +45,7 @@ impl Logins {
 }
 
 /// Adds a token for a browser, and returns the header that sets its cookie; `None` if the random name is taken.
-/// `is_secure` is whether browsers reach the server over TLS.
+/// `is_secure` indicates whether browsers reach the server over TLS.
 pub(crate) async fn new_cookie(store: &Store, is_secure: bool) -> Result<Option<HeaderValue>, StoreError> {
     let now = store.source().unix_s();
     for old in store.client_tokens().await? {

@@ -1,5 +1,5 @@
-//! `/mcp`: the tools of skills for MCP clients elsewhere, by the code of `patchbay mcp --http`. The protocol knows no workspace, so the
-//! URL names it: `/mcp?workspace=NAME`.
+//! `/mcp`: the tools of skills for remote MCP clients, with the code of `patchbay mcp --http`. The protocol has no workspaces, so
+//! the URL names one: `/mcp?workspace=NAME`.
 
 use std::{collections::BTreeMap, convert::Infallible, sync::Arc};
 
@@ -23,8 +23,8 @@ use crate::{
     workspaces,
 };
 
-/// Answers a request of an MCP client. It needs the right `lines`: its calls can have effects. What they may do is granted to skills,
-/// and nothing is asked.
+/// Answers a request of an MCP client. The token needs the right `lines`, because calls can have effects. Skills may only do what
+/// they were granted; no questions are asked.
 pub(crate) async fn answer(
     State(state): State<Arc<ServeState>>,
     Extension(token): Extension<ClientToken>,
@@ -46,7 +46,7 @@ async fn handle(
     }
     let (head, body) = request.into_parts();
     let is_message = head.method == Method::POST;
-    // Read before anything is kept busy: a body that does not end holds up no drain, and keeps no endpoint.
+    // The body is read before anything counts as busy, because an endless body must neither delay draining nor keep an endpoint.
     let (body, waiting) = if is_message {
         let (body, waiting) = body::read(body, MESSAGE_BYTES, &state.unread.connect(token.digest)).await?;
         if is_request(&body) {
@@ -60,7 +60,7 @@ async fn handle(
     let endpoint = endpoint(state, token, workspace)?;
     let answer = endpoint.answer(Request::from_parts(head, body)).await;
     Ok(answer.map(|body| {
-        // The closure keeps them until the body is dropped.
+        // The closure keeps these values until the body is dropped.
         let keep = move |error: Infallible| {
             let _ = (&endpoint, &running, &waiting);
             error

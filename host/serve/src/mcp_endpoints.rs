@@ -1,5 +1,5 @@
-//! The endpoints of MCP clients. Each token has endpoints of its own, one for each workspace that it uses, because the MCP session of
-//! one token must be unknown to the others. `mcp` finds them here.
+//! The endpoints of MCP clients. Each token has its own endpoints, one for each workspace that it uses, because the MCP sessions of
+//! a token must not be known to other tokens. `mcp` looks them up here.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -11,9 +11,9 @@ use patchbay_store::ClientToken;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
-/// Limit of the endpoints. A further one closes the one that has been idle longest.
+/// Limit of the endpoints of all tokens. Opening another one closes an idle endpoint.
 pub(crate) const ENDPOINTS: usize = 32;
-/// Limit of the endpoints of one token. A further one closes the one of this token that has been idle longest.
+/// Limit of the endpoints of one token. Opening another one closes the token's endpoint that has been idle longest.
 pub(crate) const TOKEN_ENDPOINTS: usize = 8;
 /// How often to look for sessions that no client has used for a long time.
 const LOOK: Duration = Duration::from_secs(60);
@@ -21,9 +21,9 @@ const LOOK: Duration = Duration::from_secs(60);
 /// The endpoints of all tokens.
 #[derive(Default)]
 pub(crate) struct McpEndpoints {
-    /// The last used one is at the end.
+    /// The open endpoints, the last used at the end.
     open: Mutex<Vec<TokenEndpoint>>,
-    /// Shared with each whole message of a client that has no complete answer.
+    /// Shared with each message that was received completely and has no complete response yet.
     pub(crate) running: Arc<()>,
 }
 
@@ -51,15 +51,15 @@ impl TokenEndpoint {
         Self { token: token.digest, workspace, endpoint, stop, ended }
     }
 
-    /// Returns whether one of its requests runs, or a call whose client has left.
+    /// Returns whether one of its requests is running, or a call whose client has left.
     fn is_busy(&self) -> bool {
         Arc::strong_count(&self.endpoint) > 1 || self.endpoint.is_calling()
     }
 }
 
 impl McpEndpoints {
-    /// Returns the endpoint of a token in a workspace. `ended` is cancelled when the token stops working. `None` if there are too many
-    /// with running requests.
+    /// Returns the endpoint of a token in a workspace. `ended` is cancelled when the token stops working. `None` if too many
+    /// endpoints are busy.
     pub(crate) fn get(
         &self,
         host: &Arc<Host>,
@@ -84,7 +84,7 @@ impl McpEndpoints {
         Some(endpoint)
     }
 
-    /// Returns whether a message of a client has no complete answer, or a call runs whose client has left.
+    /// Returns whether a message of a client has no complete response yet, or a call is running whose client has left.
     pub(crate) fn is_busy(&self) -> bool {
         Arc::strong_count(&self.running) > 1 || self.open.lock().iter().any(|open| open.endpoint.is_calling())
     }
@@ -94,7 +94,7 @@ impl McpEndpoints {
         self.open.lock().clear();
     }
 
-    /// Ends sessions that were not used for long, and endpoints without sessions, until `stopped` is cancelled.
+    /// Ends sessions that were not used for a long time, and endpoints without sessions, until `stopped` is cancelled.
     pub(crate) async fn expire(&self, stopped: &CancellationToken) {
         let mut ticks = interval(LOOK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -107,9 +107,10 @@ impl McpEndpoints {
     }
 }
 
-/// Returns the endpoint to close before a new one of `token` opens; the inner value is `None` if there is room. `open` are the tokens of
-/// the open endpoints, the longest idle first, and whether requests run. Its own are closed first: a token that uses many workspaces
-/// ends no sessions of the others. `None` if requests of all run.
+/// Returns the index of the endpoint to close before a new endpoint of `token` is opened; `Some(None)` if there is room, and `None`
+/// if all endpoints that could be closed are busy. `open` contains the token of each open endpoint and whether it is busy, the
+/// longest idle first. The token's own endpoints are closed first, so a token that uses many workspaces does not end the sessions
+/// of other tokens.
 fn room(open: &[(Digest, bool)], token: Digest) -> Option<Option<usize>> {
     let has_own_room = open.iter().filter(|(owner, _)| *owner == token).count() < TOKEN_ENDPOINTS;
     if has_own_room && open.len() < ENDPOINTS {

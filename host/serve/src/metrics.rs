@@ -1,4 +1,4 @@
-//! `/metrics`: numbers of the whole server in the text format of Prometheus. No session and no name is in a label.
+//! `/metrics`: numbers about the whole server, in the text format of Prometheus. Labels contain neither sessions nor names.
 
 use std::{
     fmt::Write as _,

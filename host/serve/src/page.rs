@@ -41,7 +41,7 @@ struct LoginCode {
     code: String,
 }
 
-/// Whether a browser may request this path without a cookie. None of these pages shows user data.
+/// Returns whether a browser may request this path without a cookie. None of these pages shows user data.
 pub(crate) fn is_open(path: &str) -> bool {
     matches!(path, "/open" | "/page.js" | "/page.css")
 }
@@ -94,7 +94,7 @@ async fn log_in(State(state): State<Arc<ServeState>>, request: Request) -> Respo
             response.headers_mut().insert(header::SET_COOKIE, cookie);
             response
         }
-        // Another browser's token got the same random name.
+        // Another browser's token already has the same random name.
         Ok(None) => {
             let message = "cannot create a token for this browser; run 'patchbay serve --open' again.".to_owned();
             let code = patchbay_core::Code::Internal;

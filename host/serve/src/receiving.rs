@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use patchbay_jsonrpc::{ConnectionBytes, WaitingBytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// The bytes received since the last whole message of a connection. Nothing is counted before it is a WebSocket.
+/// The bytes received since the last complete message of a connection. Nothing is counted before the connection is a WebSocket.
 #[derive(Default)]
 pub(crate) struct ReceivingBytes {
     connection: OnceLock<Arc<ConnectionBytes>>,
@@ -21,11 +21,11 @@ pub(crate) struct ReceivingBytes {
 impl ReceivingBytes {
     /// Starts counting bytes, for `connection`.
     pub(crate) fn begin(&self, connection: Arc<ConnectionBytes>) {
-        // An error is impossible: a connection is upgraded once.
+        // This cannot fail, because a connection is upgraded only once.
         let _ = self.connection.set(connection);
     }
 
-    /// Returns the bytes of a message that is whole.
+    /// Returns the bytes of a message that is now complete.
     pub(crate) fn take(&self) -> Option<WaitingBytes> {
         self.message.lock().take()
     }

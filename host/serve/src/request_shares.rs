@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use patchbay_core::Digest;
 use patchbay_mcp::server::ActiveRequest;
 
-/// Limit of the requests that wait for a permit. Further ones are refused.
+/// Limit of the requests that wait for a permit. Further requests are refused.
 const WAITING: usize = 64;
 
 /// The requests of all tokens, active or waiting for a permit.

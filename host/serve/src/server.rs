@@ -44,8 +44,8 @@ const HEAD_TIME: Duration = Duration::from_secs(60);
 const WRITE_TIME: Duration = Duration::from_secs(30);
 /// How long to wait before accepting again after a failure, for example because the process has too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// Maximum number of connections that have sent no valid request yet. A new connection beyond it closes the one that
-/// has been idle longest.
+/// Maximum number of connections that have sent no valid request yet. A new connection beyond this limit closes the one
+/// that has been idle longest.
 const IDLE_CONNECTIONS: usize = 64;
 /// How often a draining server checks whether all turns have ended.
 const DRAIN_LOOK: Duration = Duration::from_millis(50);
@@ -78,7 +78,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens on the address of the settings, where port 0 is any free one, or on the socket that a supervisor has passed.
+    /// Listens on the address of the settings, where port 0 means any free port, or on the socket that a supervisor has passed.
     ///
     /// # Errors
     /// Every failure is reported as [`ServeError`].
@@ -100,7 +100,8 @@ impl Server {
         }
     }
 
-    /// Returns a link for a browser, which works once within 60 seconds. Without a proxy in front, it is for browsers of this machine.
+    /// Returns a link for a browser, which works once within 60 seconds. Without a proxy in front, it is meant for browsers on
+    /// this machine.
     pub fn link(&self) -> String {
         let proxy = self.settings.proxy_url().unwrap_or_else(|| self.url());
         format!("{proxy}/open#{}", self.logins.new_code())
@@ -111,8 +112,8 @@ impl Server {
         format!("{}://{}", self.settings.scheme(), self.address)
     }
 
-    /// Answers requests until `stopped` is cancelled. Then nothing new is accepted, sockets close once their sessions are idle, and
-    /// turns have the time of the settings to end.
+    /// Answers requests until `stopped` is cancelled. Then no new work is accepted, sockets close once their sessions are idle, and
+    /// running turns may take `drain_seconds` to end.
     pub async fn run(self, host: Arc<Host>, version: &str, stopped: CancellationToken) {
         let Self { listener, address, tls, settings, logins } = self;
         let own = [address.to_string(), format!("localhost:{}", address.port())];
@@ -164,17 +165,17 @@ impl Server {
         }
         state.stopped.cancel();
         state.mcp.close();
-        // Sockets send why they close. An error means that one takes longer.
+        // Sockets send the reason for closing. An error means that one of them took too long.
         let _ = tokio::time::timeout(CLOSING, open.all_idle()).await;
         state.sessions.close_idle().await;
-        // Rows of the journal are written later.
+        // Rows of the journal are written with a delay.
         if let Err(error) = state.sessions.host().store().settle().await {
             tracing::error!("cannot write the last rows: {error}");
         }
     }
 }
 
-/// Waits until the server begins to end, and then for the turns that run, as long as they have.
+/// Waits until the server starts to shut down, and then until the running turns have ended or their time is over.
 async fn drain(state: &ServeState) {
     state.draining.cancelled().await;
     supervisor::notify("STOPPING=1");
@@ -189,14 +190,16 @@ async fn drain(state: &ServeState) {
     }
 }
 
-/// Accepts a connection, also while there is no permit for a request: health checks need none, and requests that wait are bounded.
+/// Accepts a connection, even while there is no free permit for a request: health checks do not need one, and the number of waiting
+/// requests is limited.
 async fn accept(
     listener: &TcpListener,
     open: &Arc<OpenConnections>,
 ) -> Option<(TcpStream, IpAddr, Arc<OpenConnection>)> {
     match listener.accept().await {
         Ok((stream, from)) => {
-            // Without it, a small message waits for the acknowledgement of the one before. An error means that the client has left.
+            // Otherwise, a small message would wait until the previous one is acknowledged. An error means that the client
+            // has left.
             let _ = stream.set_nodelay(true);
             Some((stream, from.ip(), open.add()))
         }

@@ -17,9 +17,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{receiving::ReceivingBytes, state::ServeState};
 
-/// Limit of a message in bytes, and of a frame: clients send a message as one frame.
+/// Length limit of a message, in bytes, and of a frame, because clients send a message as one frame.
 const MESSAGE_BYTES: usize = 64 << 20;
-/// Bytes of a client's ping or pong before its content: two, and the mask.
+/// Bytes of a client's ping or pong before its content: two bytes and the mask.
 const CONTROL_HEAD: usize = 6;
 /// How long a disconnected client may take to read the reason.
 const CLOSING: Duration = Duration::from_secs(2);
@@ -29,7 +29,7 @@ const BUFFER_BYTES: usize = 16 << 10;
 /// Why a connection ends. RFC 6455, section 7.4.1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SocketEnd {
-    /// The client has left, or is gone.
+    /// The client has left, or has sent nothing for too long.
     Left,
     /// The client sent a binary frame.
     Binary,
@@ -39,9 +39,10 @@ enum SocketEnd {
     Broken,
     /// The token was removed, or has expired.
     Token,
-    /// The server ends; the client can connect again.
+    /// The server is shutting down; the client can connect again.
     Restart,
-    /// All clients together have too many bytes that wait, and this one the most of the token with the most.
+    /// The waiting bytes of all clients exceed the limit. Among the connections of the token with the most bytes, this one has
+    /// the most.
     Unread,
 }
 
@@ -142,7 +143,7 @@ async fn receive(
         let text = match message {
             Ok(Some(Ok(Message::Text(text)))) => text,
             Ok(Some(Ok(Message::Ping(content) | Message::Pong(content)))) => {
-                // It can come between two fragments of a message, which still count.
+                // A ping or pong can come between two fragments of a message, whose bytes still count.
                 receiving.forget(CONTROL_HEAD + content.len());
                 continue;
             }
@@ -150,9 +151,9 @@ async fn receive(
             Ok(Some(Ok(Message::Close(_))) | None) | Err(_) => return SocketEnd::Left,
             Ok(Some(Err(error))) => return why(error),
         };
-        // Until it is a line of `acp`, which counts it then.
+        // The bytes count here until the message is a line of `acp`, which then counts them itself.
         let _handled = receiving.take();
-        // JSON has line ends only between its tokens.
+        // In JSON, line breaks can only be between tokens.
         let line = text.as_str().replace(['\n', '\r'], " ") + "\n";
         drop(text);
         if lines.write_all(line.as_bytes()).await.is_err() {
@@ -169,7 +170,7 @@ fn why(error: axum::Error) -> SocketEnd {
     }
 }
 
-/// Sends the lines of `acp` and pings, and at the end why the connection ends.
+/// Sends the lines of `acp` and pings, and finally the reason why the connection ends.
 async fn send(
     sink: &mut SplitSink<WebSocket, Message>,
     ping: Duration,

@@ -1,4 +1,4 @@
-//! The state of all routes, and whose requests they are.
+//! The state of all routes, and the lookup of a request's token.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -33,17 +33,17 @@ pub(crate) struct ServeState {
     pub(crate) tokens: UsedTokens,
     pub(crate) counters: ServeCounters,
     pub(crate) requests: Arc<RequestShares>,
-    /// Bytes of all clients together that are unread, or that belong to messages not yet complete.
+    /// Bytes of all clients together that are unread, or that belong to incomplete messages.
     pub(crate) unread: Arc<TotalBytes>,
     pub(crate) mcp: McpEndpoints,
-    /// Cancelled when the server begins to end: it accepts nothing new.
+    /// Cancelled when the server starts to shut down. From then on, it accepts no new work.
     pub(crate) draining: CancellationToken,
     /// Cancelled when the server ends.
     pub(crate) stopped: CancellationToken,
 }
 
 impl ServeState {
-    /// Returns the page of numbers.
+    /// Returns the page with the metrics.
     pub(crate) fn metrics(&self) -> Response<Body> {
         let mut answer = Response::new(Body::from(self.counters.page(&self.sessions)));
         let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
@@ -75,8 +75,8 @@ impl ServeState {
     }
 }
 
-/// Returns the digest of a browser's cookie. A change, and a WebSocket, also needs the `Origin` of our own page: another page could
-/// make the browser send them. The gate has checked that an `Origin` is ours.
+/// Returns the digest of a browser's cookie. Requests that change something, and WebSockets, also need an `Origin`, because another
+/// page could make the browser send them. The gate has already checked that an `Origin` is our own.
 fn browser_digest(head: &Parts) -> Option<Digest> {
     let only_reads = matches!(head.method, Method::GET | Method::HEAD) && !head.headers.contains_key(header::UPGRADE);
     (only_reads || head.headers.contains_key(header::ORIGIN)).then(|| cookie_digest(&head.headers)).flatten()

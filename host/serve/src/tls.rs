@@ -1,4 +1,4 @@
-//! TLS by rustls, with a certificate from files that are read at the start.
+//! TLS by rustls, with a certificate from files that are read at startup.
 
 use std::{path::Path, sync::Arc};
 
@@ -12,7 +12,7 @@ use tokio_rustls::TlsAcceptor;
 /// Returns the acceptor for a certificate and its key.
 ///
 /// # Errors
-/// A sentence with the file that cannot be used. It has nothing of the key.
+/// A sentence with the file that cannot be used. It contains nothing of the key.
 pub(crate) fn acceptor(cert: &Path, key: &Path) -> Result<TlsAcceptor, String> {
     let unusable = |name: &str, path: &Path, why: &dyn std::fmt::Display| {
         format!(

@@ -31,7 +31,7 @@ impl UsedTokens {
         ended
     }
 
-    /// Looks up the tokens until `stopped` is cancelled. One that cannot be read keeps its connections.
+    /// Looks up the tokens regularly until `stopped` is cancelled. If a token cannot be read, its connections stay open.
     pub(crate) async fn check(&self, store: &Store, stopped: &CancellationToken) {
         let mut ticks = interval(LOOK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -7,7 +7,7 @@ pub(crate) fn is_in(folders: &[PathBuf], workspace: &str) -> bool {
     folders.iter().any(|folder| Path::new(workspace).starts_with(folder))
 }
 
-/// Returns the names of the folders, with their paths. A name that two folders have is left out.
+/// Returns the names of the folders, with their paths. A name that two folders share is left out.
 pub(crate) fn names(folders: &[PathBuf]) -> impl Iterator<Item = (&str, &Path)> {
     folders.iter().filter_map(move |folder| {
         let name = folder.file_name()?.to_str()?;
@@ -17,7 +17,7 @@ pub(crate) fn names(folders: &[PathBuf]) -> impl Iterator<Item = (&str, &Path)> 
 }
 
 /// Returns the canonical path that a client names, by the name of a folder or by a path. `None` if it is not a
-/// folder, or is outside after links are resolved.
+/// folder, or is outside of `folders` after links are resolved.
 pub(crate) fn find(folders: &[PathBuf], named: &str) -> Option<String> {
     let path = match names(folders).find(|(name, _)| *name == named) {
         Some((_, folder)) => folder.to_owned(),

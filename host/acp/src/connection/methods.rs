@@ -20,7 +20,7 @@ use patchbay_jsonrpc::{LinePermit, Responder, RpcError, params_of};
 
 /// Sessions on one page of `session/list`.
 const PAGE: usize = 50;
-/// Length limit of the value of an option, in bytes.
+/// Length limit of an option's value, in bytes.
 const OPTION_VALUE: usize = 1024;
 
 impl Connection {
@@ -48,7 +48,8 @@ impl Connection {
                     drop(line);
                     match params.take_key() {
                         Ok(key) => {
-                            // An editor that started this process has no connection to lose.
+                            // Keys identify prompts that are sent again after a lost connection. An editor that started this
+                            // process cannot lose its connection.
                             let key = key.filter(|_| self.remote.is_some());
                             handle.prompt(responder, params.prompt.0, key, permit).await;
                         }
@@ -76,7 +77,7 @@ impl Connection {
         }
     }
 
-    /// Runs a method on a task of its own, until the client gives up the request.
+    /// Runs a method on its own task. It is stopped if the client cancels the request.
     fn spawn<P, F, R>(self: &Arc<Self>, responder: Responder, line: Vec<u8>, permit: LinePermit, run: F)
     where
         P: DeserializeOwned + Send + 'static,
@@ -112,7 +113,7 @@ impl Connection {
         handle.ok_or_else(|| errors::session_not_found(id))
     }
 
-    /// Returns the open session that the parameters of `session/close` name. Later messages do not find it any more.
+    /// Returns the open session that the parameters of `session/close` name. Later messages no longer find it.
     fn begin_close(&self, line: &[u8]) -> Result<SessionHandle, RpcError> {
         self.check_lines()?;
         let OfSession { session_id } = params_of(line)?;
@@ -120,8 +121,8 @@ impl Connection {
         handle.ok_or_else(|| errors::session_not_found(&session_id))
     }
 
-    /// Passes `session/cancel` on. A session that is not open has nothing to cancel. A notification has no error, so a client
-    /// without the right is ignored.
+    /// Passes `session/cancel` on. A session that is not open has nothing to cancel. A notification cannot return an error, so it
+    /// is ignored if the client lacks the right.
     pub(super) async fn cancel_session(&self, line: &[u8]) {
         if self.check_lines().is_err() {
             return;
@@ -157,7 +158,7 @@ impl Connection {
             let servers = self.servers(params.mcp_servers)?;
             let id: SessionId = params.session_id.parse().map_err(|_| errors::session_not_found(&params.session_id))?;
             if let Some(handle) = self.sessions.closing(id) {
-                // The client has not waited for the answer to `session/close`.
+                // The client did not wait for the response to `session/close`.
                 handle.close().await;
             }
             let permit = match self.sessions.get(id) {
@@ -174,7 +175,7 @@ impl Connection {
         }
     }
 
-    /// Passes a session to its task, which answers the request. A session that is open already keeps its task.
+    /// Passes a session to its task, which responds to the request. A session that is already open keeps its task.
     async fn start(
         &self,
         seat: Seat,
@@ -184,7 +185,7 @@ impl Connection {
         opening: Opening,
     ) {
         let session = Arc::clone(seat.shared().session());
-        // Those that another client from elsewhere has named stay.
+        // If a remote client names no servers, the servers named by other clients stay.
         if self.remote.is_none() || !servers.used.is_empty() {
             session.connect_mcp(servers.used);
         }
@@ -207,10 +208,10 @@ impl Connection {
         handle.opened(responder, opening, servers.left_out).await;
     }
 
-    /// Checks that the client means the workspace of the session: tools work there, wherever the client's window is.
+    /// Checks that `cwd` is the session's workspace, because tools work there whatever folder the client shows.
     async fn check_workspace(&self, id: SessionId, cwd: &Path) -> Result<(), RpcError> {
         let stored = self.host().store().session(id).await;
-        // A session elsewhere is refused like one that does not exist.
+        // If the client may not use the workspace, the session is refused as if it did not exist.
         let is_hidden = stored.as_ref().is_ok_and(|session| !self.may_use(&session.workspace));
         let stored = if is_hidden { Err(StoreError::SessionNotFound(id)) } else { stored };
         let session = stored.map_err(|error| session_error(error.into()))?;
@@ -233,7 +234,7 @@ impl Connection {
         let cwd = params.cwd.as_deref().map(|cwd| self.workspace(cwd)).transpose()?;
         let cwd = cwd.map(|cwd| workspace_path(&cwd).unwrap_or_else(|_| cwd.to_string_lossy().into_owned()));
         let mut sessions = self.host().store().sessions().await.map_err(|error| session_error(error.into()))?;
-        // Editors make a session for each window and thread, even for those in which nothing is said.
+        // Editors create a session for each window and thread, and many of them stay empty.
         sessions.retain(|session| session.messages > 0 && self.may_use(&session.workspace));
         if let Some(cwd) = cwd {
             sessions.retain(|session| session.workspace == cwd);
@@ -257,7 +258,7 @@ impl Connection {
     async fn delete(self: Arc<Self>, responder: Responder, params: OfSession) {
         let deleted = async {
             self.check_lines()?;
-            // The protocol: deleting a session that does not exist succeeds.
+            // The protocol requires that deleting a session that does not exist succeeds.
             let Ok(id) = params.session_id.parse() else { return Ok(json!({})) };
             if let Some(handle) = self.sessions.begin_close(id).or_else(|| self.sessions.closing(id)) {
                 handle.close().await;
@@ -277,14 +278,14 @@ impl Connection {
     }
 }
 
-/// Returns the new value of an option. A long value is dropped at once, because no choice is that long.
+/// Returns the new value of an option. A long value is refused here, because no choice is that long.
 fn value(SetConfigOption { value, .. }: SetConfigOption) -> Result<String, RpcError> {
     let too_long =
         || RpcError::invalid_params(format_args!("a value is over {OPTION_VALUE} bytes; use one of the choices."));
     if value.len() <= OPTION_VALUE { Ok(value) } else { Err(too_long()) }
 }
 
-/// Returns the error of a session that cannot be opened, with its stable code.
+/// Converts the error of a session, and keeps its stable code.
 fn session_error(error: SessionError) -> RpcError {
     let (code, message) = (error.code(), error.to_string());
     let of_host = RpcError::of_host(code, message);

@@ -21,7 +21,7 @@ use crate::params::{Bounded, NamedServer};
 const DRAIN_LOOK: Duration = Duration::from_millis(50);
 
 impl Connection {
-    /// Returns whose client this is.
+    /// Returns the identity of a remote client.
     pub(super) fn identity(&self) -> Option<ClientIdentity> {
         self.remote.as_ref().map(|remote| remote.identity.clone())
     }
@@ -29,13 +29,14 @@ impl Connection {
     /// Returns the folder that a client named.
     ///
     /// # Errors
-    /// Error -32602: the path is not absolute, or a client from elsewhere may not use the folder. Whether it exists is not told.
+    /// Error -32602: the path is not absolute, or a remote client may not use the folder. The error does not reveal whether the
+    /// folder exists.
     pub(super) fn workspace(&self, cwd: &str) -> Result<PathBuf, RpcError> {
         let path = Path::new(cwd);
         if !path.is_absolute() {
             return Err(RpcError::invalid_params("cwd is not an absolute path."));
         }
-        // Links are resolved first.
+        // `workspace_path` resolves symbolic links before the check.
         if self.remote.is_some() && !workspace_path(path).is_ok_and(|path| self.may_use(&path)) {
             let shown = text::excerpt(cwd, 200);
             return Err(RpcError::invalid_params(format_args!(
@@ -45,7 +46,7 @@ impl Connection {
         Ok(path.to_owned())
     }
 
-    /// Waits until the server drains and nothing runs in the sessions of this client.
+    /// Waits until the server is draining and nothing runs in the sessions of this client.
     pub(super) async fn drained(&self) {
         let Some(remote) = &self.remote else { return std::future::pending().await };
         remote.draining.cancelled().await;
@@ -71,7 +72,7 @@ impl Connection {
     /// Checks that a client may send a line now.
     ///
     /// # Errors
-    /// The server drains.
+    /// The server is draining.
     pub(super) fn check_draining(&self) -> Result<(), RpcError> {
         match &self.remote {
             Some(remote) if remote.draining.is_cancelled() => {
@@ -91,7 +92,7 @@ impl Connection {
     /// Returns the servers that a client named.
     ///
     /// # Errors
-    /// Which server is not one, without its values; or the client may not name any.
+    /// A server is invalid, or the client may not name servers. The error does not contain the server's values.
     pub(super) fn servers(&self, named: Option<Bounded<NamedServer, 64>>) -> Result<UsableServers, RpcError> {
         let used = servers::servers(named)?;
         if !used.is_empty() {
@@ -105,7 +106,7 @@ impl Connection {
 }
 
 impl RemoteClient {
-    /// Returns the folders by the names under which a bridge finds them. A name that two folders have is left out.
+    /// Returns the workspace folders by their names, which a bridge uses to find them. A name that two folders share is left out.
     pub(super) fn workspace_names(&self) -> BTreeMap<&str, &str> {
         let is_only = |folder: &PathBuf| {
             self.workspaces.iter().filter(|other| other.file_name() == folder.file_name()).count() == 1

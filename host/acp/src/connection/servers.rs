@@ -8,23 +8,23 @@ use patchbay_jsonrpc::RpcError;
 /// Length limit of a server's name, in bytes.
 const NAME: usize = 128;
 
-/// The servers that a client names.
+/// The servers that a client names, without those that it may not use.
 pub(super) struct UsableServers {
     pub(super) used: Vec<ClientServer>,
-    /// A line about each one that is left out.
+    /// A line for the user about each server that is left out.
     pub(super) left_out: Vec<String>,
 }
 
 /// Returns the servers of a client.
 ///
 /// # Errors
-/// Which server is not one, without its values.
+/// A server is invalid. The error does not contain its values, which can be secrets.
 pub(super) fn servers(named: Option<Bounded<NamedServer, 64>>) -> Result<Vec<ClientServer>, RpcError> {
     named.into_iter().flat_map(|Bounded(servers)| servers).map(server).collect()
 }
 
-/// Leaves out what a client from elsewhere may not have: programs, which would run on this machine, and addresses that only this
-/// machine reaches.
+/// Leaves out servers that a remote client may not use: programs, which would run on this machine, and addresses that are not
+/// public.
 pub(super) fn for_remote(servers: Vec<ClientServer>) -> UsableServers {
     let (used, rest): (Vec<_>, Vec<_>) = servers.into_iter().partition(|server| server.address.is_public());
     let line = |ClientServer { name, address }: ClientServer| {

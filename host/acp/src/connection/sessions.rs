@@ -1,4 +1,4 @@
-//! The sessions that the client has open, each with the way to its task.
+//! The sessions that the client has open, each with a handle to its task.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -17,13 +17,13 @@ const OPEN_SESSIONS: usize = 256;
 #[derive(Clone)]
 pub(crate) struct OpenSessions {
     entries: Arc<Mutex<HashMap<SessionId, SessionEntry>>>,
-    /// A permit for each further session that the client may open.
+    /// One permit for each session that the client may still open.
     permits: Arc<Semaphore>,
 }
 
 struct SessionEntry {
     handle: SessionHandle,
-    /// The session's part of the limit. `None` once the client has closed the session, or deletes it: it receives nothing more,
+    /// Counts the session toward the limit. `None` once the client closes or deletes the session: it receives no more messages,
     /// but its task may still run.
     permit: Option<OwnedSemaphorePermit>,
 }
@@ -55,12 +55,12 @@ impl OpenSessions {
         })
     }
 
-    /// Returns the handle of a session that is open already. Otherwise `create` makes the handle and the task, which the caller
-    /// runs: a session has one task, because the task takes its questions. `permit` is taken already, unless the session was
-    /// open when its request came.
+    /// Returns the handle of a session that is already open. Otherwise `create` makes the handle and the task, which the caller
+    /// runs. A session has only one task, because the task receives the session's questions. `permit` is `None` if the session
+    /// was open when the request arrived.
     ///
     /// # Errors
-    /// The session was closed since, and the limit of open sessions is reached.
+    /// The session was closed in the meantime, and the limit of open sessions is reached.
     pub(super) fn get_or_open(
         &self,
         session: &Arc<Session>,
@@ -68,7 +68,7 @@ impl OpenSessions {
         create: impl FnOnce() -> (SessionHandle, SessionTask),
     ) -> Result<(SessionHandle, Option<SessionTask>), RpcError> {
         let mut open = self.entries.lock();
-        // The task of a session that is closing refuses what follows.
+        // If the session is closing, its task refuses further messages.
         if let Some(entry) = open.get(&session.id()).filter(|entry| entry.handle.is_of(session)) {
             return Ok((entry.handle.clone(), None));
         }
@@ -78,7 +78,7 @@ impl OpenSessions {
         Ok((handle, Some(task)))
     }
 
-    /// Returns an open session, which is closing from now on; `None` if it is not open.
+    /// Marks an open session as closing and returns its handle; `None` if the session is not open.
     pub(super) fn begin_close(&self, id: SessionId) -> Option<SessionHandle> {
         let mut open = self.entries.lock();
         let entry = open.get_mut(&id)?;
@@ -86,7 +86,7 @@ impl OpenSessions {
         Some(entry.handle.clone())
     }
 
-    /// Removes a session whose task has ended. One that was opened again since stays.
+    /// Removes a session after its task has ended, unless the session was opened again in the meantime.
     pub(super) fn remove(&self, session: &Arc<Session>) {
         let mut open = self.entries.lock();
         if open.get(&session.id()).is_some_and(|entry| entry.handle.is_of(session)) {
@@ -94,15 +94,15 @@ impl OpenSessions {
         }
     }
 
-    /// Returns whether something runs in a session.
+    /// Returns whether something runs in any session.
     pub(super) fn is_any_busy(&self) -> bool {
         self.entries.lock().values().any(|entry| !entry.handle.is_idle())
     }
 
-    /// Ends the tasks of all sessions and waits for them. `stops`: the turns are stopped first.
+    /// Ends all session tasks and waits for them. With `stops`, it stops all turns first.
     pub(super) async fn close_all(&self, stops: bool) {
         let handles: Vec<SessionHandle> = self.entries.lock().values().map(|entry| entry.handle.clone()).collect();
-        // Their turns stop at once. Only then does each store the text it has received.
+        // All turns are stopped before the first session stores its partial answers, which takes time.
         for handle in handles.iter().filter(|_| stops) {
             handle.stop();
         }

@@ -1,5 +1,5 @@
-//! The turns of agents that are not in view: each is one tool call of the client, which lives as long as the turn. What
-//! such an agent says is not part of the conversation. Pure. Called by `transcript`.
+//! The turns of agents that are not in view. Their text is not part of the conversation that the client shows, so each turn becomes
+//! a card: a tool call that stays in progress until the turn ends. Pure. Called by `transcript`.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::update::{CallStatus, call_status, call_text};
 /// Length limit of a card's text, in characters.
 const CHARS: usize = 2000;
 
-/// The turns that run, and which of them have cards.
+/// The running turns, and whether each has a card.
 #[derive(Debug, Default)]
 pub(super) struct AgentCards {
     running: BTreeMap<AgentId, ShownTurn>,
@@ -20,10 +20,10 @@ pub(super) struct AgentCards {
 
 #[derive(Debug)]
 struct ShownTurn {
-    /// The number of its first row.
+    /// The number of the turn's first row.
     turn: u64,
     has_card: bool,
-    /// How a stored turn has ended; `None` for a turn that runs.
+    /// How a stored turn ended; `None` for a running turn.
     ended: Option<StoredTurn>,
 }
 
@@ -53,8 +53,8 @@ impl AgentCards {
         self.running.insert(agent, running);
     }
 
-    /// Shows a stored turn. Its card ends with the next turn of the agent, or with [`AgentCards::idle`], because
-    /// the rows of its answers follow.
+    /// Shows a stored turn. Its card does not end here, because the rows of its answers follow. It ends with the agent's next
+    /// turn or with [`AgentCards::end_all_stored`].
     pub(super) fn stored(&mut self, agent: AgentId, turn: u64, stored: StoredTurn, out: &mut Vec<Value>) {
         self.end_stored(agent, out);
         let is_over = matches!(stored.state, TurnState::Done | TurnState::Interrupted);
@@ -83,12 +83,12 @@ impl AgentCards {
         }
     }
 
-    /// Returns the card of an agent's turn.
+    /// Returns the id of the card of an agent's turn.
     pub(super) fn card(&self, agent: AgentId) -> Option<String> {
         self.running.get(&agent).filter(|running| running.has_card).map(ShownTurn::id)
     }
 
-    /// Shows what an agent has answered: its text, otherwise the tools that it calls.
+    /// Shows an agent's answer on its card: the text, or the names of the called tools if there is no text.
     pub(super) fn answered(&self, agent: AgentId, content: &str, answer: &AssistantRecord, out: &mut Vec<Value>) {
         let Some(id) = self.card(agent) else { return };
         let mut words = shortened(content);
@@ -111,7 +111,7 @@ impl AgentCards {
         out.push(call_status(&running.id(), status, content));
     }
 
-    /// Ends all cards: nothing runs any more. Their last events were lost.
+    /// Ends the cards that are left when nothing runs any more, because the last events of their turns were lost.
     pub(super) fn idle(&mut self, out: &mut Vec<Value>) {
         for (_, running) in std::mem::take(&mut self.running).into_iter().filter(|(_, running)| running.has_card) {
             out.push(call_status(&running.id(), CallStatus::Completed, None));
@@ -119,7 +119,7 @@ impl AgentCards {
     }
 }
 
-/// Returns a text that is cleaned and cut.
+/// Returns `words` without control characters, truncated to the limit of a card.
 pub(super) fn shortened(words: &str) -> String {
     let clean = text::clean(words);
     let clean = clean.trim();

@@ -1,16 +1,16 @@
-//! The files that calls of the bundled skill `files` name, and the changes that they make in them, as diffs. Tools of
-//! other skills may mean something else by a path. Pure. Called by `tool_calls`.
+//! The files that calls of the bundled skill `files` name, and the calls' changes as diffs. Other skills are left out,
+//! because their tools may mean something else by a path. Pure. Called by `tool_calls`.
 
 use std::{collections::BTreeMap, path::Path};
 
 use patchbay_core::completion::ToolCall;
 use serde_json::{Value, json};
 
-/// Length limit of each text of a diff, in bytes. A longer change is shown by its input alone.
+/// Length limit of each text of a diff, in bytes. For a longer change, only the call's input is shown.
 pub(super) const DIFF_BYTES: usize = 256 << 10;
-/// Limit of the files of one call that are shown.
+/// How many files of one call are shown.
 const FILES: usize = 50;
-/// Limit of the diffs of one call. A call with more is shown by its input alone.
+/// Limit of the diffs of one call. For a call with more, only its input is shown.
 const DIFFS: usize = 50;
 
 /// A file before a call replaces it.
@@ -19,7 +19,7 @@ pub(super) enum FileBefore {
     Missing,
     /// Its text, of at most [`DIFF_BYTES`].
     Text(String),
-    /// It is not such a text, or could not be read.
+    /// The file is longer, is not text, or could not be read.
     Unknown,
 }
 
@@ -57,8 +57,8 @@ pub(super) fn locations(call: &ToolCall, workspace: &str) -> Vec<Value> {
     paths.into_iter().take(FILES).map(location).collect()
 }
 
-/// Returns the changes that a call makes in files; none for other calls and for large changes. `before` has the files that the call
-/// replaces. A file that it lacks, such as one of a stored call, is not known: no change is shown, because a wrong one is worse.
+/// Returns the changes that a call makes to files; none for other calls and for large changes. `before` contains the files that the
+/// call replaces. If a file is missing there, as for stored calls, no change is shown, because a wrong diff is worse than none.
 pub(super) fn diffs(call: &ToolCall, workspace: &str, before: &FilesBefore) -> Vec<Value> {
     let is_short = |text: &str| text.len() <= DIFF_BYTES;
     let diff = |path: &str, old: Option<&str>, new: &str| {
@@ -113,7 +113,7 @@ struct PatchedFile<'a> {
     hunks: Vec<PatchHunk>,
 }
 
-/// A part of a file, and its text after the patch.
+/// The text of one section of a file, before and after the patch.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct PatchHunk {
     old: String,
@@ -161,7 +161,7 @@ fn header<'a>(lines: &[&'a str], at: usize) -> Option<(&'a str, bool)> {
         ("/dev/null", new) => Some((new.strip_prefix("b/").unwrap_or(new), true)),
         (old, "/dev/null") => Some((old.strip_prefix("a/").unwrap_or(old), false)),
         (old, new) => {
-            // Prefixes of git come together; otherwise `b/` is a folder.
+            // git writes either both prefixes or neither. Without `a/`, `b/` is a folder.
             let without_prefix = new.strip_prefix("b/").filter(|_| old.starts_with("a/"));
             Some((without_prefix.unwrap_or(new), false))
         }
@@ -173,10 +173,10 @@ fn without_time(path: &str) -> &str {
     path.split('\t').next().unwrap_or(path).trim_end()
 }
 
-/// Reads the hunk whose header is at `at`. Returns the index of the line after it as well.
+/// Reads the hunk whose header is at `at`. Also returns the index of the line after the hunk.
 fn read_hunk(lines: &[&str], at: usize) -> (PatchHunk, usize) {
     let mut hunk = PatchHunk::default();
-    // Empty lines at the end may be those between two files.
+    // Empty lines after the hunk may only separate two files, so they are added once another line of the hunk follows.
     let (mut blank, mut end) = (0, at + 1);
     while let Some(line) = lines.get(end) {
         if line.starts_with("@@") || line.starts_with("diff --git ") || header(lines, end).is_some() {

@@ -1,4 +1,5 @@
-//! The client's files: unsaved text in its editor. `task` passes it to the session, if the client offers it.
+//! Reads and writes files through the client's editor, which also has unsaved text. `task` passes this to the session if the
+//! client offers it.
 
 use std::{path::Path, sync::Arc};
 
@@ -26,7 +27,7 @@ struct FileText {
 }
 
 impl ClientFiles {
-    /// Returns the files of a client; `None` if it offers none.
+    /// Returns the client's files; `None` if it offers neither reading nor writing.
     pub(super) fn of(client: &Client, session: String, capabilities: &ClientCapabilities) -> Option<Arc<Self>> {
         let (reads, writes) = (capabilities.reads_files(), capabilities.writes_files());
         (reads || writes).then(|| Arc::new(Self { client: client.clone(), session, reads, writes }))

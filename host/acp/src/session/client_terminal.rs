@@ -1,5 +1,5 @@
-//! The client's terminals as the tool `terminal__run`. `task` gives it to the session, if the client offers terminals. Each call is
-//! asked for, until the user says otherwise.
+//! The client's terminals as the tool `terminal__run`. `task` adds the tool to the session if the client offers terminals. The user
+//! is asked before each call, unless an earlier answer covers it.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -30,13 +30,13 @@ pub(super) struct ClientTerminal {
     spec: OutsideSpec,
 }
 
-/// A terminal that the client has made, for the task of the session.
+/// A terminal that the client has created. The session's task tells the client which call it belongs to.
 pub(super) struct NewTerminal {
     /// The call that runs a program in it.
     pub(super) call: CallId,
     /// The id that the client chose.
     pub(super) id: String,
-    /// Receives a value once the update that shows the terminal is sent.
+    /// Signalled once the update that shows the terminal is sent.
     pub(super) shown: oneshot::Sender<()>,
 }
 
@@ -92,7 +92,7 @@ impl ClientTerminal {
             time: Duration::from_secs(TerminalCommand::MOST_SECONDS) + 3 * ANSWER,
             time_key: "seconds of terminal__run".to_owned(),
         };
-        // The schema is a constant.
+        // This cannot fail, because the schema is a constant.
         let spec = OutsideSpec::new(declaration, &mut PatternBudget::default()).ok()?;
         let (session, workspace) = (session.to_owned(), workspace.to_owned());
         Some(Arc::new(Self { client: client.clone(), session, workspace, opened, spec }))
@@ -135,7 +135,7 @@ impl ClientTerminal {
         }
     }
 
-    /// Starts the command. A terminal that is made after the call was stopped is released as well.
+    /// Starts the command. If the call is stopped meanwhile, the terminal is released as soon as the client has created it.
     async fn create(&self, command: TerminalCommand) -> Result<OpenTerminal, OutsideError> {
         let TerminalCommand { command, args, cwd, env, .. } = command;
         let cwd = Path::new(&self.workspace).join(cwd.unwrap_or_default());

@@ -1,12 +1,13 @@
-//! The list of commands that the client offers. `task` sends it after the answer that opened the session, and again when it changed.
+//! The list of commands that the client offers to the user. `task` sends it after the response that opens the session, and again
+//! whenever it changes.
 
 use patchbay_session::{CommandInfo, Session};
 use serde_json::{Value, json};
 
-/// Commands that steer a terminal alone.
+/// Commands that only make sense in a terminal.
 const OF_TERMINALS: [&str; 1] = ["quit"];
 
-/// The list as it was sent last.
+/// The list that was sent last.
 #[derive(Default)]
 pub(super) struct SentCommands {
     /// The version of the snapshot that the list was made from.
@@ -25,7 +26,7 @@ impl SentCommands {
         self.changed(session.commands())
     }
 
-    /// Forgets the commands sent, because the client has opened the session again.
+    /// Forgets the list that was sent, because the client has opened the session again.
     pub(super) fn reset(&mut self) {
         *self = Self::default();
     }
@@ -41,7 +42,8 @@ impl SentCommands {
     }
 }
 
-/// Returns a command. With an input, the client waits for its text; without one, it runs the command at once.
+/// Returns an entry of the list. If it has an `input`, the client waits for the user to type it; otherwise, the client runs the
+/// command immediately.
 fn command(CommandInfo { name, summary, hint }: &CommandInfo) -> Value {
     let description = if summary.trim().is_empty() { "A command of a skill" } else { summary };
     let mut command = json!({"name": name, "description": description});

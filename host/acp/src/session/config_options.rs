@@ -1,5 +1,5 @@
-//! The options that the client offers in menus: model, thinking level and persona. `task` sends them with the answer that opened
-//! the session, and again when they changed.
+//! The options that the client offers in menus: model, thinking level, persona and permissions. `task` sends them with the response
+//! that opens the session, and again whenever they change.
 
 use patchbay_core::text;
 use patchbay_session::{OptionChoice, OptionKind, SessionOption};
@@ -9,7 +9,7 @@ use patchbay_jsonrpc::RpcError;
 
 const ALL: [OptionKind; 4] = [OptionKind::Model, OptionKind::Thinking, OptionKind::Persona, OptionKind::Mode];
 
-/// Returns the id of an option, its category and its name. Categories of one's own begin with `_`.
+/// Returns the id of an option, its category and its name. Custom categories begin with `_`.
 /// Source: <https://agentclientprotocol.com/protocol/session-config-options>, 2026-11-23.
 fn words(kind: OptionKind) -> (&'static str, &'static str, &'static str) {
     match kind {
@@ -31,12 +31,12 @@ pub(crate) fn option_kind(id: &str) -> Result<OptionKind, RpcError> {
     })
 }
 
-/// The options as they were sent last; `None` before the answer that opens the session.
+/// The options that were sent last; `None` before the response that opens the session.
 #[derive(Default)]
 pub(super) struct SentOptions(Option<Vec<SessionOption>>);
 
 impl SentOptions {
-    /// Returns the whole list for an answer.
+    /// Returns the whole list for a response.
     pub(super) fn answer(&mut self, options: Vec<SessionOption>) -> Value {
         let list = options.iter().map(option).collect();
         self.0 = Some(options);

@@ -14,7 +14,7 @@ const FILES: usize = 16;
 /// How long the editor may take for all files of one answer. Updates of the session wait meanwhile.
 const EDITOR_TIME: Duration = Duration::from_secs(2);
 
-/// Returns the files that the calls of an answer of `agent`, which is row `seq`, replace; none if they may have run already.
+/// Returns the files that the calls of `answer`, which is row `seq` of `agent`, replace; none if the calls may have run already.
 pub(super) async fn files_before(
     session: &Session,
     client: &LineClient,
@@ -44,7 +44,7 @@ pub(super) async fn files_before(
 }
 
 async fn file_before(session: &Session, client: &LineClient, path: &str, deadline: Instant) -> FileBefore {
-    // The rules for attached files decide which files can be shown: none of git or Patchbay, and none that git ignores.
+    // The rules are the same as for attachments: files of git or Patchbay, and files that git ignores, are not shown.
     let content = match session.linked_file(path).await {
         Ok(Some(content)) => content,
         Ok(None) => return FileBefore::Missing,
@@ -61,7 +61,7 @@ async fn file_before(session: &Session, client: &LineClient, path: &str, deadlin
     text.filter(|text| text.len() <= DIFF_BYTES).map_or(FileBefore::Unknown, FileBefore::Text)
 }
 
-/// Returns the text of a file in the editor; `None` if it refuses, or has not answered at `deadline`.
+/// Returns the text of a file in the editor; `None` if the editor refuses, or has not responded by `deadline`.
 async fn text_in_editor(editor: &dyn Editor, path: &Path, deadline: Instant) -> Option<String> {
     timeout_at(deadline, editor.read(path)).await.ok()?.ok()
 }
@@ -72,7 +72,7 @@ mod tests {
 
     use super::*;
 
-    /// An editor with this answer; `None`: it never answers.
+    /// An editor with this response. With `None`, it never responds.
     struct FixedEditor(Option<Result<String, String>>);
 
     impl Editor for FixedEditor {

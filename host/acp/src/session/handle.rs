@@ -1,4 +1,4 @@
-//! The way to the task of a session. `connection` has a handle for each open session.
+//! Passes messages to the task of a session. `connection` has a handle for each open session.
 
 use std::sync::Arc;
 
@@ -19,16 +19,16 @@ pub(crate) enum Opening {
     New,
     /// `session/load`: the conversation is replayed.
     Load,
-    /// `session/resume`: without a replay, or with all that follows the position that the client has.
+    /// `session/resume`: without a replay, or with everything after the client's position.
     Resume(Option<Position>),
 }
 
 pub(super) enum SessionMessage {
-    /// The client opened the session; the task answers. With a line about each MCP server that is left out.
+    /// The client opened the session, and the task responds. The strings are lines about MCP servers that are left out.
     Opened(Responder, Opening, Vec<String>),
-    /// A prompt with its key, and the permit of its line, which is free once the prompt is submitted.
+    /// A prompt with its key, and the permit of its line, which is released once the prompt is submitted.
     Prompt(Responder, Vec<ContentBlock>, Option<String>, LinePermit),
-    /// An option gets another value.
+    /// An option is set to another value.
     SetOption(Responder, OptionKind, String),
     /// Everything that runs is stopped.
     Cancel,
@@ -36,7 +36,7 @@ pub(super) enum SessionMessage {
     Close(Option<Responder>, oneshot::Sender<()>),
 }
 
-/// The way to the task of a session.
+/// Sends messages to the task of a session.
 #[derive(Clone)]
 pub(crate) struct SessionHandle {
     messages: mpsc::Sender<SessionMessage>,
@@ -69,7 +69,7 @@ impl SessionHandle {
         self.send(SessionMessage::SetOption(responder, kind, value)).await;
     }
 
-    /// Stops what runs, and answers every open prompt as cancelled.
+    /// Stops everything that runs, and ends every open prompt as cancelled.
     pub(crate) async fn cancel(&self) {
         self.send(SessionMessage::Cancel).await;
     }
@@ -82,12 +82,12 @@ impl SessionHandle {
         self.session.stop_all();
     }
 
-    /// Returns whether this is the way to the task of `session`.
+    /// Returns whether this handle belongs to `session`.
     pub(crate) fn is_of(&self, session: &Arc<Session>) -> bool {
         Arc::ptr_eq(&self.session, session)
     }
 
-    /// Passes `session/close`. The task answers when the session is closed, which can take seconds.
+    /// Passes `session/close`. The task responds when the session is closed, which can take seconds.
     pub(crate) async fn begin_close(&self, responder: Responder) {
         let (done, _) = oneshot::channel();
         self.send(SessionMessage::Close(Some(responder), done)).await;
@@ -101,7 +101,7 @@ impl SessionHandle {
         let _ = ended.await;
     }
 
-    /// Sends a message. A task that has ended answers nothing more.
+    /// Sends a message. If the task has ended, the message is refused here.
     async fn send(&self, message: SessionMessage) {
         if let Err(mpsc::error::SendError(message)) = self.messages.send(message).await {
             message.refuse().await;
@@ -110,7 +110,7 @@ impl SessionHandle {
 }
 
 impl SessionMessage {
-    /// Answers a message for a session that is closed.
+    /// Responds to a message for a session that is closed.
     pub(super) async fn refuse(self) {
         let closed = || RpcError::of_host(patchbay_core::Code::SessionClosed, "the session was closed.");
         match self {

@@ -1,4 +1,4 @@
-//! The prompts of the client that have no answer yet: which line each became, and with which reason it will be answered.
+//! The client's prompts that have no response yet. Each has the line that it became, and later its stop reason.
 
 use patchbay_core::{AgentId, Code, LineId, Outcome, completion::Stop};
 use patchbay_session::Submitted;
@@ -7,7 +7,7 @@ use tokio::task::AbortHandle;
 
 use patchbay_jsonrpc::{Responder, RpcError};
 
-/// Why a prompt is answered.
+/// The stop reason in the response to a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StopReason {
     EndTurn,
@@ -50,7 +50,7 @@ impl StopReason {
     }
 }
 
-/// A prompt without an answer yet.
+/// A prompt that has no response yet.
 pub(super) struct OpenPrompt {
     pub(super) responder: Responder,
     pub(super) line: LineId,
@@ -61,22 +61,22 @@ pub(super) struct OpenPrompt {
     pub(super) key: Option<String>,
     /// Whether it is a command. Its response does not wait for the work that other prompts began.
     pub(super) is_command: bool,
-    /// The reason for its answer, once the line has ended or is cancelled.
+    /// The stop reason, once the line has ended or is cancelled.
     pub(super) reason: Option<StopReason>,
     /// Whether its line has ended. Agents may still work on its turns.
     pub(super) has_ended: bool,
-    /// The child that the line made, whose first turn the prompt began.
+    /// The child that the line created. The prompt began its first turn.
     pub(super) child: Option<AgentId>,
-    /// Whether that turn has ended.
+    /// Whether the child's first turn has ended.
     pub(super) has_child_ended: bool,
-    /// Whether the client has given up the request. It is answered when its line has ended.
+    /// Whether the client has cancelled the request. The response is still sent only when the line has ended.
     pub(super) is_given_up: bool,
-    /// Waits for the client to give up the request.
+    /// Waits for the client to cancel the request.
     pub(super) _watch: AbortOnDrop,
 }
 
 impl OpenPrompt {
-    /// Returns whether it will be answered as cancelled.
+    /// Returns whether its response will say that it was cancelled.
     pub(super) fn is_cancelled(&self) -> bool {
         self.reason == Some(StopReason::Cancelled)
     }
@@ -86,7 +86,7 @@ impl OpenPrompt {
         self.has_ended && (self.child.is_none() || self.has_child_ended)
     }
 
-    /// Returns the request with its answer.
+    /// Returns the responder and the response.
     pub(super) fn into_answer(self) -> (Responder, Result<Value, RpcError>) {
         let reason = self.reason.unwrap_or(StopReason::EndTurn);
         let result = if self.is_given_up { Err(RpcError::cancelled()) } else { Ok(reason.result()) };

@@ -1,6 +1,6 @@
-//! Questions to the user: `session/request_permission`. A refusal means no, and so do a cancelled request and an error of the client
-//! that started this process. Those of a client from elsewhere leave the question to the other clients. `task` names the tool call that
-//! a question belongs to.
+//! Questions to the user: `session/request_permission`. A refusal means no. A cancelled request or an error means no as well if the
+//! client is the editor that started this process; from a remote client, it leaves the question to the other clients. `task` names
+//! the tool call that a question belongs to.
 
 use patchbay_session::{Approval, ClientIdentity, OpenQuestion, Question};
 use serde::Deserialize;
@@ -20,8 +20,8 @@ struct PermissionOutcome {
     option_id: Option<String>,
 }
 
-/// Asks the client and passes on its answer. If the future is dropped, the question is withdrawn. A client that
-/// disconnects has not answered.
+/// Asks the client and passes on its answer. If the future is dropped, the question is withdrawn. A disconnect does not count
+/// as an answer.
 pub(super) async fn ask(
     client: Client,
     session: &str,
@@ -45,7 +45,7 @@ pub(super) async fn ask(
     asked.answer(approval.unwrap_or(Approval::No), identity);
 }
 
-/// Returns the request. Clients replace title and content of the call by the request's, so it repeats the call's.
+/// Returns the request's parameters. They repeat the call's title and content, because clients overwrite both.
 fn params(
     session: &str,
     ShownQuestion { topic, call }: &ShownQuestion,
@@ -95,7 +95,8 @@ fn fenced(text: &str) -> String {
 
 /// Returns the answers to offer to a client, with their names.
 fn choices(question: &Question, client: Option<&ClientIdentity>) -> Vec<(Approval, String)> {
-    // Clients know one kind of always: the grant, or the session where no grant can be given.
+    // Clients cannot tell two kinds of "always" apart, so only one is offered: the grant or, if no grant can be given, the
+    // whole session.
     let may_grant = client.is_none_or(|client| client.may.grants);
     let always = [Approval::Always, Approval::Session].into_iter();
     let always = always.filter(|approval| may_grant || *approval != Approval::Always).find(|it| question.allows(*it));
@@ -171,7 +172,7 @@ mod tests {
         })
     }
 
-    /// Returns the code blocks of a text as a renderer of Markdown shows them, and everything outside of them.
+    /// Returns the code blocks of a text as a Markdown renderer shows them, and the text outside of them.
     fn rendered(text: &str) -> (Vec<String>, String) {
         let (mut blocks, mut rest, mut is_code) = (Vec::new(), String::new(), false);
         for event in Parser::new_ext(text, Options::all() - Options::ENABLE_SMART_PUNCTUATION) {
@@ -191,7 +192,7 @@ mod tests {
         (blocks, rest)
     }
 
-    /// The inputs with which a command hid a part of itself from renderers of Markdown, and others of the kind.
+    /// Inputs with which a command once hid a part of itself from Markdown renderers, and similar inputs.
     #[test]
     fn question_shows_what_it_asks_in_any_renderer() {
         let words: [&[&str]; 6] = [

@@ -12,7 +12,7 @@ pub(crate) struct Position {
     pub(super) row: u64,
     /// The agent in view when the update was sent.
     pub(super) agent: AgentId,
-    /// Number of messages that are not of the conversation, such as outcomes of commands. Their ids are not used again.
+    /// Number of this front's own messages, such as command outcomes. Their ids must not be used again.
     pub(super) said: u64,
     /// How much was sent of the answer that the agent is writing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -26,7 +26,7 @@ struct PositionInAnswer {
     given_up: u32,
     /// Number of bytes of the answer's text that were sent.
     text: u64,
-    /// The block of thinking that came last, and how many of its bytes.
+    /// The last thinking block, and how many of its bytes were sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     thinking: Option<(u32, u64)>,
 }

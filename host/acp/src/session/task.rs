@@ -52,18 +52,18 @@ pub(crate) struct SessionTask {
     transcript: SessionTranscript,
     commands: SentCommands,
     options: SentOptions,
-    /// The plan that the client has.
+    /// The plan that was last sent to the client.
     plan: Vec<Task>,
     /// Number of requests to set an option that are not answered yet.
     options_in_progress: usize,
     prompts: VecDeque<OpenPrompt>,
     side_tasks: JoinSet<SideTaskEnd>,
     seat: Seat,
-    /// The questions that the client was asked: by their numbers, with the tool call that shows each.
+    /// The questions that the client was asked, by number, each with the tool call that shows it.
     asked: BTreeMap<u64, AskedHere>,
     /// The context that a remote client adds to its lines; `None` for the editor that started this process.
     remote: Option<Arc<LineClient>>,
-    /// Tokens that the model in use can read.
+    /// The context window of the model in use, in tokens.
     window: u64,
     has_title: bool,
     /// Whether the notices for the start of the session were sent.
@@ -80,13 +80,13 @@ enum TaskWake {
     Idle,
 }
 
-/// The result of work that ran beside this task.
+/// The result of a side task.
 enum SideTaskEnd {
     /// A prompt that the client sent twice has ended, or the client has cancelled it.
     Repeated(Responder, Result<StopReason, RpcError>),
-    /// An option was set, or not.
+    /// An attempt to set an option has ended.
     OptionSet(Responder, Result<(), Outcome>),
-    /// The client has given up the prompt of this line.
+    /// The client has cancelled the prompt of this line.
     GivenUp(LineId),
     /// The client was asked, and has answered or left.
     Asked,
@@ -179,10 +179,10 @@ impl SessionTask {
                     return self.close(responder, done).await;
                 }
                 TaskWake::Event(Some(received)) => self.received(received).await,
-                // The session ends with its process, or the connection is over.
+                // The connection is over, or the session has no more events.
                 TaskWake::Message(None) | TaskWake::Event(None) => return self.leave().await,
                 TaskWake::Seat(event) => self.learned(event).await,
-                // Another client has deleted the session, or the server ends.
+                // Another client has deleted the session, or the server is shutting down.
                 TaskWake::Closing => return self.closed_elsewhere().await,
                 TaskWake::Terminal(terminal) => self.show_terminal(terminal).await,
                 TaskWake::SideTask(end) => self.side_task_ended(end).await,
@@ -199,8 +199,8 @@ impl SessionTask {
         })
     }
 
-    /// Answers the request that opened the session, then sends its commands, because clients ignore updates that arrive
-    /// before the response.
+    /// Responds to the request that opened the session. The commands are sent after the response, because clients ignore
+    /// earlier updates about a session that they do not know yet.
     async fn opened(&mut self, responder: Responder, opening: Opening, left_out: Vec<String>) {
         let mut left_out = left_out;
         match &opening {
@@ -235,7 +235,7 @@ impl SessionTask {
 
     async fn close(mut self, responder: Option<Responder>, done: oneshot::Sender<()>) {
         match self.remote {
-            // Its turns go on, and its questions wait for another client.
+            // The turns continue, and the questions wait for another client.
             Some(_) if responder.is_none() => {}
             Some(_) if !self.seat.is_alone() => self.stop_own().await,
             _ => {
@@ -302,7 +302,7 @@ impl SessionTask {
                 }
                 let (seq, is_row) = (event.seq, matches!(event.kind, EventKind::Message { .. }));
                 let is_of_others = self.is_of_others(&event);
-                // The end of the line shows what a row of its own does not.
+                // A row that is shown with the end of its line counts as sent only then.
                 let is_shown_later = !is_of_others && self.is_for_the_end_of_a_line(&event);
                 match is_of_others {
                     true => drop(self.replay_row(event, None, &mut updates)),
@@ -339,7 +339,7 @@ impl SessionTask {
 
     /// Shows a terminal in its tool call.
     async fn show_terminal(&mut self, NewTerminal { call, id, shown }: NewTerminal) {
-        // The call's own row may come after the terminal.
+        // The event with the call's row may still wait to be handled.
         self.drain().await;
         let mut updates = Vec::new();
         self.transcript.terminal_opened(self.session.id(), call, &id, &mut updates);
@@ -352,7 +352,7 @@ impl SessionTask {
         match end {
             Ok(SideTaskEnd::OptionSet(responder, set)) => self.answer_set_option(responder, set).await,
             Ok(SideTaskEnd::GivenUp(line)) => self.give_up(line).await,
-            // The list of open questions tells the rest.
+            // `show_questions` handles the rest once the question is no longer open.
             Ok(SideTaskEnd::Asked) => {}
             Ok(SideTaskEnd::Repeated(responder, reason)) => {
                 self.drain().await;
@@ -398,7 +398,7 @@ impl SessionTask {
         }
     }
 
-    /// Answers a request about the conversation.
+    /// Responds to a request, with the client's new position.
     async fn respond(&mut self, responder: Responder, mut result: Result<Value, RpcError>) {
         result.iter_mut().for_each(|result| self.add_position(result));
         responder.respond(result).await;

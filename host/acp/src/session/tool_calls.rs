@@ -17,22 +17,22 @@ use super::{
     update::{CallStatus, call_status, call_text},
 };
 
-/// Length limit of a result's text in bytes; the rest is counted.
+/// Length limit of a result's text, in bytes. A longer text ends with the number of bytes that are left out.
 const TEXT_BYTES: usize = 64 << 10;
-/// Length limit of the raw input in bytes. A longer one is left out.
+/// Length limit of the raw input, in bytes. A longer input is left out.
 const RAW_BYTES: usize = 256 << 10;
-/// Limit of the progress of one call in bytes. Earlier parts are left out.
+/// Length limit of the progress of one call, in bytes. The end is kept.
 const PROGRESS_BYTES: usize = 16 << 10;
-/// Limit of one picture of a result, as base64.
+/// Size limit of a picture in a result, in bytes of base64.
 const PICTURE_BYTES: usize = 8 << 20;
-/// Limit of one stored picture of a result, which becomes base64.
+/// Size limit of a stored picture in a result, in bytes before it is encoded as base64.
 pub(super) const STORED_PICTURE_BYTES: u64 = 6 << 20;
 
 /// The calls that have no result yet, in the order in which they run.
 #[derive(Debug, Default)]
 pub(super) struct ToolCalls {
     open: VecDeque<ShownCall>,
-    /// The skills of the session, which say the kinds of their tools.
+    /// The skills of the session, which declare the kinds of their tools.
     skills: Option<Arc<Snapshot>>,
     /// The files that the calls of the next answer replace.
     before: FilesBefore,
@@ -48,9 +48,9 @@ struct ShownCall {
     call_id: String,
     name: String,
     title: String,
-    /// The title of questions, without the tool's own declaration: clients may decide by its first word.
+    /// The title in questions. A title that the tool declares is left out, because clients may decide by the first word.
     plain_title: String,
-    /// The row of the answer that asks for the call, and the number of the call there. `None` if the answer was not shown.
+    /// The row of the answer that requests the call, and the call's index there. `None` if the answer was not shown.
     asked_at: Option<(u64, u32)>,
     progress: String,
     /// The content of the call besides text: the changes of files, and a terminal.
@@ -72,7 +72,7 @@ impl ShownCall {
     }
 }
 
-/// A tool call as a request for a permission shows it, besides the question.
+/// A tool call in a permission request, without the question itself.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct CallInQuestion {
     /// The id that the client knows.
@@ -84,17 +84,17 @@ pub(super) struct CallInQuestion {
 }
 
 impl ToolCalls {
-    /// Takes the skills of the session.
+    /// Sets the skills of the session.
     pub(super) fn set_skills(&mut self, skills: Arc<Snapshot>) {
         self.skills = Some(skills);
     }
 
-    /// Takes the files that the calls of the next answer replace.
+    /// Sets the files that the calls of the next answer replace.
     pub(super) fn set_files_before(&mut self, before: FilesBefore) {
         self.before = before;
     }
 
-    /// Takes the stored pictures of the next result.
+    /// Sets the stored pictures of the next result.
     pub(super) fn set_pictures(&mut self, pictures: BTreeMap<Digest, Vec<u8>>) {
         self.pictures = pictures;
     }
@@ -103,7 +103,7 @@ impl ToolCalls {
         tool_kinds::kind(tool, self.skills.as_deref())
     }
 
-    /// Shows the calls of an answer, which is row `seq`. The first one begins.
+    /// Shows the calls of an answer, which is row `seq`. The first call begins.
     pub(super) fn asked(&mut self, seq: u64, answer: &AssistantRecord, workspace: &str, out: &mut Vec<Value>) {
         let calls = answer.parts.iter().filter_map(patchbay_core::AssistantPart::tool_call);
         let before = std::mem::take(&mut self.before);
@@ -129,7 +129,7 @@ impl ToolCalls {
         self.begin_next(out);
     }
 
-    /// Returns the first open call of the outermost tool of `chain`, whose last tool is asked about now.
+    /// Returns the first open call of the outermost tool of `chain`, to show a question about the last tool of `chain` in it.
     pub(super) fn question(&mut self, chain: &[String]) -> Option<CallInQuestion> {
         let (outermost, nested) = chain.split_first()?;
         let call = self.open.iter_mut().find(|call| call.name == *outermost)?;
@@ -141,8 +141,8 @@ impl ToolCalls {
         Some(CallInQuestion { id: call.id.clone(), title, content: call.content.clone() })
     }
 
-    /// Shows a terminal in the call `call` of `session`, which runs a program in it. A call that is not shown, such as one of an
-    /// agent that is not in view, shows no terminal.
+    /// Shows a terminal in the call that runs a program in it. Does nothing if the call is not shown, for example because its
+    /// agent is not in view.
     pub(super) fn terminal_opened(&mut self, session: SessionId, call: CallId, terminal: &str, out: &mut Vec<Value>) {
         let is_of = |(row, index)| CallId::of_answer(session, row, index) == call;
         let Some(call) = self.open.iter_mut().find(|shown| shown.asked_at.is_some_and(is_of)) else { return };
@@ -150,7 +150,7 @@ impl ToolCalls {
         out.push(call_status(&call.id, CallStatus::InProgress, Some(call.content.clone())));
     }
 
-    /// Restores the title and content of a call, which clients replaced by the question's.
+    /// Restores the title and content of a call, which clients overwrote with the question.
     pub(super) fn question_answered(&mut self, id: &str, out: &mut Vec<Value>) {
         let Some(call) = self.open.iter_mut().find(|call| call.id == id && call.is_asked) else { return };
         call.is_asked = false;
@@ -159,13 +159,13 @@ impl ToolCalls {
         }));
     }
 
-    /// Takes the result of a call.
+    /// Ends a call with its result.
     pub(super) fn ended(&mut self, seq: u64, text: &str, record: &ToolRecord, out: &mut Vec<Value>) {
         let status = if record.error.is_none() { CallStatus::Completed } else { CallStatus::Failed };
         let at = self.open.iter().position(|call| call.call_id == record.call_id);
         let mut call = match at.and_then(|at| self.open.remove(at)) {
             Some(call) => call,
-            // The answer was not shown, such as when the view has moved since.
+            // The answer was not shown, for example because the view has moved since.
             None => {
                 let id = format!("row-{seq}");
                 out.push(json!({
@@ -189,7 +189,7 @@ impl ToolCalls {
         };
         let mut shown = std::mem::take(&mut call.content);
         if status == CallStatus::Failed {
-            // The changes are not made. A terminal keeps showing its output.
+            // The changes were not made. A terminal keeps showing its output.
             shown.retain(|part| part["type"] == "terminal");
         }
         let pictures = std::mem::take(&mut self.pictures);
@@ -197,7 +197,7 @@ impl ToolCalls {
         self.begin_next(out);
     }
 
-    /// Takes partial output of a call that runs.
+    /// Adds partial output of a running call.
     pub(super) fn progress(&mut self, tool: &str, text: &str, out: &mut Vec<Value>) {
         let Some(call) = self.open.front_mut().filter(|call| call.name == tool) else { return };
         call.progress.push_str(text);
@@ -212,7 +212,7 @@ impl ToolCalls {
         out.push(call_status(&call.id, CallStatus::InProgress, Some(vec![call_text(&call.progress)])));
     }
 
-    /// Ends the calls that will have no result: their turn is over.
+    /// Ends the calls that will not get a result, because their turn is over.
     pub(super) fn abandon(&mut self, out: &mut Vec<Value>) {
         out.extend(self.open.drain(..).map(|mut call| call.status(CallStatus::Failed, None)));
     }
@@ -423,7 +423,7 @@ pub(super) mod tests {
             content.map(|part| part["content"]["data"].as_str().unwrap().to_owned()).collect()
         };
         assert_eq!(shown(&out[1]), ["YQ==", "Yg=="]);
-        // They belonged to one result.
+        // The pictures were only for the first result.
         calls.ended(6, "", &record, &mut out);
         assert_eq!(shown(&out[3]), ["YQ=="]);
     }

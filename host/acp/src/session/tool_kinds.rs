@@ -3,14 +3,14 @@
 use patchbay_core::{completion::ToolCall, text};
 use patchbay_session::Snapshot;
 
-/// Length limit of a title in characters, and of the text in it that the tool declares.
+/// Length limits, in characters: of a title, and of the part of it that the tool declares.
 const TITLE: usize = 120;
 const DECLARED_TITLE: usize = 60;
 
 /// The kinds of the protocol.
 const KINDS: [&str; 9] = ["read", "edit", "delete", "move", "search", "execute", "think", "fetch", "other"];
 
-/// Returns the kind by which a client chooses a symbol: for a tool of `skills`, the one that it declares.
+/// Returns the kind of a tool, which clients show as an icon. A tool of `skills` can declare its kind.
 pub(super) fn kind(tool: &str, skills: Option<&Snapshot>) -> &'static str {
     let declared = skills.and_then(|skills| skills.tool(tool)?.1.annotation("kind"));
     if let Some(kind) = declared.and_then(|declared| KINDS.into_iter().find(|kind| *kind == declared)) {
@@ -24,13 +24,14 @@ pub(super) fn kind(tool: &str, skills: Option<&Snapshot>) -> &'static str {
     }
 }
 
-/// Returns a title: the tool and the first text of its input, such as `files__read src/main.rs`. A tool of `skills` that
-/// declares a title has it in front, such as `Adds a note (notes__add) Ask Ada`.
+/// Returns a title: the tool and the first known text of its input, such as `files__read src/main.rs`. If a tool of `skills`
+/// declares a title, it comes first, such as `Adds a note (notes__add) Ask Ada`.
 pub(super) fn title(call: &ToolCall, skills: Option<&Snapshot>) -> String {
     titled(call, skills.and_then(|skills| skills.tool(&call.name)?.1.annotation("title")))
 }
 
-/// The name stays: a declared title is a claim of the skill and could be the name of another tool.
+/// Returns the title of a call. It contains the tool's name even if the tool declares a title, because a skill could declare the
+/// name of another tool.
 fn titled(call: &ToolCall, declared: Option<&str>) -> String {
     let keys = ["path", "pattern", "url", "command", "expression", "name", "query", "prompt", "message"];
     let argument = call.text_arguments(keys).into_iter().flatten().next().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Turns the events of a session into updates: the conversation of the agent in view with its tool calls, and a card for each turn of
-//! another agent. Pure; `task` passes the events and sends the updates.
+//! Turns the events of a session into updates: the conversation of the agent in view with its tool calls, and a card for each turn
+//! of another agent. Pure; `task` passes the events and sends the updates.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -20,7 +20,7 @@ use super::{
     update::{self, CallStatus, ChunkKind, call_status, chunk},
 };
 
-/// Notices that wait for the next prompt. Further ones are left out.
+/// Limit of the notices that wait for the next prompt. Further notices are left out.
 const WAITING_NOTICES: usize = 16;
 /// Length limit of the waiting lines of killed agents in a notice, in characters.
 const LINES: usize = 200;
@@ -30,7 +30,7 @@ const LINES: usize = 200;
 pub(super) struct ShownQuestion {
     /// The subject of the question. If the agent that asks is not in view, it begins with the agent's name.
     pub(super) topic: String,
-    /// The tool call that it belongs to.
+    /// The tool call that the question belongs to.
     pub(super) call: CallInQuestion,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct SessionTranscript {
     own_messages: u64,
     /// The number of the last row whose updates were all sent.
     row: u64,
-    /// Whether notices are updates of their own.
+    /// Whether the client shows notices; otherwise they are sent as messages.
     shows_notices: bool,
     /// Whether a message can be sent: a prompt is open, or the conversation is replayed. Clients do not expect one between prompts.
     accepts_messages: bool,
@@ -76,7 +76,7 @@ impl SessionTranscript {
         }
     }
 
-    /// Begins a replay with the agent `view`: forgets which updates the client has seen. Notices go on waiting.
+    /// Begins a replay with the agent `view`: forgets which updates the client has seen. Waiting notices are kept.
     pub(super) fn replay_began(&mut self, view: AgentId) {
         let waiting_notices = std::mem::take(&mut self.waiting_notices);
         let new = Self::new(&self.workspace, view, self.shows_notices);
@@ -117,17 +117,17 @@ impl SessionTranscript {
         Position::new(self.row, self.view(), self.own_messages, self.answers.received())
     }
 
-    /// Takes the skills of the session.
+    /// Sets the skills of the session.
     pub(super) fn set_skills(&mut self, skills: Arc<Snapshot>) {
         self.calls.set_skills(skills);
     }
 
-    /// Takes the contents of files from before the calls of the next answer of the agent in view.
+    /// Sets the files that the calls of the next answer of the agent in view replace.
     pub(super) fn set_files_before(&mut self, before: FilesBefore) {
         self.calls.set_files_before(before);
     }
 
-    /// Takes the stored pictures of the next result of the agent in view.
+    /// Sets the stored pictures of the next result of the agent in view.
     pub(super) fn set_pictures(&mut self, pictures: BTreeMap<Digest, Vec<u8>>) {
         self.calls.set_pictures(pictures);
     }
@@ -137,7 +137,7 @@ impl SessionTranscript {
         self.answers.view()
     }
 
-    /// Takes an event. `window` is the context window of the model in use.
+    /// Handles an event. `window` is the context window of the model in use, in tokens.
     pub(super) fn event(&mut self, event: Event, window: u64, out: &mut Vec<Value>) {
         let followed = self.answers.follow(&event);
         self.add(event.seq, followed, out);
@@ -172,7 +172,7 @@ impl SessionTranscript {
                 self.push_all(out, |this, out| this.cards.ended(agent, state, &outcome, out));
                 if is_in_view {
                     self.push_all(out, |this, out| this.calls.abandon(out));
-                    // The outcome of a line that the user submitted comes with the line.
+                    // If the user submitted the line, the outcome is shown when the line ends.
                     if !outcome.is_ok() && cause != TurnCause::Person {
                         self.outcome(&outcome, out);
                     }
@@ -200,14 +200,14 @@ impl SessionTranscript {
         self.push_all(out, |this, out| this.cards.stored(agent, turn, stored, out));
     }
 
-    /// Ends the cards of stored turns: all rows are shown. `is_prompt_open`: a prompt has no answer yet.
+    /// Ends the replay, and with it the cards of stored turns. `is_prompt_open` is set if a prompt has no response yet.
     pub(super) fn replayed(&mut self, is_prompt_open: bool, out: &mut Vec<Value>) {
         self.push_all(out, |this, out| this.cards.end_all_stored(out));
         self.accepts_messages = is_prompt_open;
     }
 
-    /// Notes that a prompt began while none was open: clients show its answer apart from the last one.
-    /// Notices that waited are shown first.
+    /// Notes that a prompt began while no other was open. Clients show its answer separately from the last one. Waiting notices
+    /// are shown first.
     pub(super) fn prompt_began(&mut self, out: &mut Vec<Value>) {
         self.last_message = None;
         self.accepts_messages = true;
@@ -253,7 +253,7 @@ impl SessionTranscript {
         self.push_all(out, |this, out| this.calls.terminal_opened(session, call, terminal, out));
     }
 
-    /// Takes the answer to a question.
+    /// Shows the answer to a question.
     pub(super) fn question_answered(&mut self, id: &str, is_allowed: bool, out: &mut Vec<Value>) {
         let Some(at) = self.open_questions.iter().position(|open| open == id) else {
             return self.push_all(out, |this, out| this.calls.question_answered(id, out));
@@ -307,8 +307,8 @@ impl SessionTranscript {
         }
     }
 
-    /// Names the lines that an earlier process left waiting and that will not run. They are deleted, so they are shown whole, in
-    /// a message: clients may drop notices.
+    /// Shows the waiting lines of an earlier process that will not run. They are deleted, so they are shown whole, and in a
+    /// message, because clients may drop notices.
     pub(super) fn earlier_lines(&mut self, lines: &[QueuedLine], out: &mut Vec<Value>) {
         let shown = |line: &QueuedLine| {
             let files = line.attached.iter().map(|name| format!("[attached: {}]", text::clean_line(name)));
@@ -324,7 +324,8 @@ impl SessionTranscript {
         self.say(&format!("{} waiting {were} not sent:\n\n{texts}", lines.len()), out);
     }
 
-    /// Reports that an answer before the row in `event` was lost: the client has part of it, but the process died before it had a row.
+    /// Reports that an answer before the row in `event` was lost: the client has part of it, but the process died before it had
+    /// stored the answer.
     pub(super) fn lost_before(&mut self, event: &Event, out: &mut Vec<Value>) {
         if matches!(event.kind, EventKind::Message { kind: MessageKind::User | MessageKind::Skill, .. }) {
             let lost = self.answers.follow(event);
@@ -363,13 +364,14 @@ impl SessionTranscript {
 
     /// Adds a message of this front.
     pub(super) fn say(&mut self, text: &str, out: &mut Vec<Value>) {
-        // A client may have resumed with any number.
+        // This cannot overflow, although a client may have resumed with any number.
         self.own_messages = self.own_messages.saturating_add(1);
         let message = format!("host {}", self.own_messages);
         self.text(ChunkKind::Agent, message, text, out);
     }
 
-    /// Adds one line that the user should read now. Clients may drop notices. For clients without them it is a message.
+    /// Adds a line that the user should read now. It is a notice, which clients may drop, or a message if the client does not show
+    /// notices.
     pub(super) fn notice(&mut self, line: &str, is_error: bool, out: &mut Vec<Value>) {
         match self.shows_notices {
             true => out.push(update::notice(line, is_error)),

@@ -7,12 +7,12 @@ pub(super) fn chunk(kind: ChunkKind, message: &str, text: &str) -> Value {
     json!({"sessionUpdate": kind.as_str(), "messageId": message, "content": {"type": "text", "text": text}})
 }
 
-/// Adds an extension of ours to an update, or to the parameters of a notification.
+/// Adds an extension of Patchbay to an update, a result, or the parameters of a notification.
 pub(super) fn extend(message: &mut Value, name: &str, value: Value) {
     message["_meta"]["patchbay"][name] = value;
 }
 
-/// Whose message a chunk belongs to.
+/// The kind of message that a chunk belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ChunkKind {
     User,
@@ -50,7 +50,7 @@ impl CallStatus {
     }
 }
 
-/// Returns an update with another state of a tool call, and its content if there is any.
+/// Returns an update with the new state of a tool call, and its content if there is any.
 pub(super) fn call_status(id: &str, status: CallStatus, content: Option<Vec<Value>>) -> Value {
     let mut update = json!({"sessionUpdate": "tool_call_update", "toolCallId": id, "status": status.as_str()});
     if let Some(content) = content {
@@ -59,7 +59,7 @@ pub(super) fn call_status(id: &str, status: CallStatus, content: Option<Vec<Valu
     update
 }
 
-/// Returns the content of a tool call that is a text.
+/// Returns text as content of a tool call.
 pub(super) fn call_text(text: &str) -> Value {
     json!({"type": "content", "content": {"type": "text", "text": text}})
 }

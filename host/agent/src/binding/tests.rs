@@ -16,19 +16,19 @@ use crate::conversation::{Conversation, ReaderModel, conversation};
 /// Something that happens in a session.
 #[derive(Clone, Debug)]
 enum Step {
-    /// A turn whose answers call `calls` tools, one each, before the last one.
+    /// A turn with `calls` answers that call one tool each, and then a last answer.
     Turn { calls: u8 },
     /// A turn whose answer is interrupted in its thinking, its text or a call.
     Interrupted { part: u8 },
     /// The last turn is run again.
     Again,
-    /// `/reload_skills`: the session has the tools of this number.
+    /// `/reload_skills`: the session gets the tools with this number.
     Tools(u8),
-    /// `/agent`: the session has the persona of this number.
+    /// `/agent`: the session gets the persona with this number.
     Persona(u8),
-    /// `/model`: the user selects the model of this number.
+    /// `/model`: the user selects the model with this number.
     Model(u8),
-    /// A summary, which keeps nothing, the last turn, or its request alone.
+    /// A summary that keeps nothing, the last turn, or only the last turn's request.
     Summary { keeps: Keeps },
     /// `/fork`, and the view moves to the child.
     Fork,
@@ -240,7 +240,7 @@ fn unchanged_conversation_is_bound_from_its_beginning() {
     assert_eq!(bound_from(&[Step::Turn { calls: 2 }, Step::Turn { calls: 0 }]), (0, 9));
     // A child with the same tools and system context continues its parent's prefix.
     assert_eq!(bound_from(&[Step::Turn { calls: 0 }, Step::Fork, Step::Turn { calls: 1 }]), (0, 7));
-    // A persona that was there before.
+    // The session returns to its earlier persona.
     assert_eq!(bound_from(&[Step::Turn { calls: 0 }, Step::Persona(1), Step::Persona(0)]), (0, 3));
 }
 
@@ -255,7 +255,7 @@ fn answers_before_a_change_are_bound_elsewhere() {
     // A summary replaces the prefix that the kept answer was made with.
     assert_eq!(bound_from(&[turn(), turn(), Step::Summary { keeps: Keeps::Turn }]), (2, 3));
     assert_eq!(bound_from(&[turn(), Step::Summary { keeps: Keeps::Nothing }, turn()]), (0, 3));
-    // An answer that was interrupted and the one in its place are one message.
+    // An interrupted answer and the answer that replaces it are one message.
     assert_eq!(bound_from(&[turn(), Step::Interrupted { part: 1 }, Step::Again]), (4, 5));
 }
 

@@ -350,7 +350,7 @@ fn each_agent_is_told_who_it_is_before_its_first_text() {
     let root_text = format!("You are the agent {root}. You have no parent.");
     let child_text = format!("You are the agent {child}. Your parent is {root}.");
     assert_eq!(texts(&rows, &SURROUNDINGS), [&root_text, "one", "two", &child_text, "three"]);
-    // What all agents are told follows the first introduction, even after a summary.
+    // The texts for all agents follow the first introduction, even after a summary.
     let told = Surroundings { facts: "a date".to_owned(), instructions: vec!["rules".to_owned()] };
     assert_eq!(texts(&rows, &told), [&root_text, "a date", "rules", "one", "two", &child_text, "three"]);
     assert_eq!(texts(&rows[2..], &told), [&child_text, "a date", "rules", "three"]);

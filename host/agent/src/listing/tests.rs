@@ -57,7 +57,7 @@ fn three_hundred_skills_are_all_named() {
         assert!(shown.len() <= room && shown.len() > room - 300, "{} of {room}", shown.len());
         let (described, named) = names(&shown);
         assert_eq!(described.len() + named.len(), 300);
-        // The first ones are described, each as a whole.
+        // The first skills have their whole descriptions.
         assert!(described.iter().all(|name| *name < named[0]));
         assert_eq!(shown.matches(&format!(": {}", "x".repeat(200))).count(), described.len());
         assert!(!shown.contains(" more skills: "), "{shown}");
@@ -104,7 +104,7 @@ fn entries() -> impl Strategy<Value = Vec<ListedSkill>> {
 }
 
 proptest! {
-    /// Never over the budget; the first names in the order are kept; no description takes the room of a name.
+    /// The list is never over the budget, keeps the names that come first, and leaves out descriptions before names.
     #[test]
     fn list_names_the_first_within_its_budget(entries in entries(), room in 1_000..20_000_usize) {
         let shown = list(&entries, room);
@@ -121,7 +121,7 @@ proptest! {
         prop_assert_eq!(shown.left_out, entries.len() - described.len());
         prop_assert!(described.is_sorted() && named.is_sorted());
         prop_assert!(details.is_sorted_by_key(|detail| *detail == Detail::Nothing), "{:?}", details);
-        // A name is left out only if all names are too long for their room.
+        // A name is left out only if all names together are too long.
         if count(Detail::Nothing) > 0 {
             let bytes: usize = entries.iter().map(ListedSkill::name_bytes).sum();
             prop_assert!(bytes > budget::untrusted(room).min(room - HEAD.len() - NAMED.len() - tail(entries.len()).len()));

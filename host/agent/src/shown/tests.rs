@@ -17,7 +17,7 @@ const RANKS: [ShownRank; 6] = [
 /// The size of a schema without a title.
 const EMPTY_SCHEMA: usize = r#"{"title":""}"#.len();
 
-/// A group for a test: its rank, its name, and the bytes of each of its tools beyond the least.
+/// A group for a test: its rank, its name, and the length of the schema title of each tool.
 type TestGroup = (ShownRank, String, Vec<usize>);
 
 fn schemas(groups: &[TestGroup]) -> Vec<Vec<Value>> {
@@ -25,7 +25,7 @@ fn schemas(groups: &[TestGroup]) -> Vec<Vec<Value>> {
     groups.iter().map(|(_, _, tools)| tools.iter().map(schema).collect()).collect()
 }
 
-/// Selects tools besides two of the host; returns the names of the declared ones, and the number of groups left out.
+/// Selects tools in addition to two of the host's. Returns the declarations, and the number of groups left out.
 fn selected(groups: &[TestGroup], room: ToolRoom) -> (Vec<ToolDeclaration>, usize) {
     selected_beside(&["kill", "fork"], &[], groups, room)
 }
@@ -81,7 +81,7 @@ fn tools_of_a_skill_are_declared_together() {
     assert_eq!((names(&declared), left_out), (vec!["kill", "fork", "a__0", "a__1", "c__0"], 1));
     let (declared, left_out) = selected(&groups, ToolRoom { bytes: 1_000, tools: 8 });
     assert_eq!((declared.len(), left_out), (8, 0));
-    // The tools of the host are declared also over the limit.
+    // The host's tools are declared even over the limit.
     let (declared, left_out) = selected(&groups, ToolRoom { bytes: 1, tools: 1 });
     assert_eq!((names(&declared), left_out), (vec!["kill", "fork"], 3));
 }
@@ -108,7 +108,8 @@ fn groups() -> impl Strategy<Value = Vec<TestGroup>> {
 }
 
 proptest! {
-    /// Never over the budget; whole groups; a group is left out only if it does not fit beside those before it.
+    /// The selection is never over the budget and never splits a group. A group is left out only if it does not fit beside
+    /// the groups before it.
     #[test]
     fn selection_keeps_the_order_within_the_room(groups in groups(), bytes in 100..8_000_usize, tools in 3..60_usize) {
         let room = ToolRoom { bytes, tools };

@@ -12,7 +12,7 @@ use crate::{
     turn::tests::{Reply, TestAgent},
 };
 
-/// A dollar for each token, read or written.
+/// Prices of one dollar per token, for input and output.
 fn dollar() -> Prices {
     let base = TokenPrices { input: 1.into(), output: 1.into(), cache_read: None, cache_write: Some(1.into()) };
     Prices { currency: "USD".to_owned(), base, tiers: Vec::new() }
@@ -26,7 +26,7 @@ fn session_budget(most: i64) -> BudgetSettings {
     BudgetSettings { session: Some(dollars(most)), day: None }
 }
 
-/// An agent whose model has a window of 1,000 tokens, which is then the most of the input, and answers of 500.
+/// An agent whose model has a window of 1,000 tokens, which also limits the input, and answers of at most 500.
 async fn agent(does: impl IntoIterator<Item = Reply>, budget: BudgetSettings) -> TestAgent {
     let about = |about: &mut ModelInfo| {
         about.context_window = Some(1_000);
@@ -41,7 +41,7 @@ async fn spending(stage: &TestAgent) -> Spending {
     stage.store.spending(stage.log.session()).await.unwrap()
 }
 
-/// The ledger: tool, requests, spent, reserved, assumed.
+/// Returns the rows of the ledger: tool, requests, spent, reserved, assumed.
 async fn ledger(stage: &TestAgent) -> Vec<(String, u64, Money, Money, Money)> {
     stage.store.settle().await.unwrap();
     let rows = stage.store.spending_rows(Some(stage.log.session()), None).await.unwrap();
@@ -92,7 +92,7 @@ async fn trial_and_inference_are_paid() {
     let (answer, _) = patchbay_sandbox::Inference::complete_for(&inference, "web__ask", "", "Is it?", 100).await;
     assert_eq!(answer.unwrap(), "Yes.");
     assert_eq!(ledger(&stage).await, [row("validation", 1, 110, 0), row("web__ask", 1, 110, 0)]);
-    // Neither is sent without money.
+    // Neither request is sent if the budget does not allow it.
     let stage = agent(does(), session_budget(100)).await;
     assert_eq!(crate::try_model(&stage.agent, &choice).await.unwrap_err().code, Code::LimitBudget);
     let inference = crate::AgentInference::new(&stage.agent, stage.cancel.clone());
@@ -126,7 +126,7 @@ async fn large_answer_is_limited_to_half_of_the_rest() {
     let says = [Reply::Says("One."), Reply::Says("Two.")];
     let stage = TestAgent::with_model(says, 0, SessionLimits::default(), about, session_budget(20_000)).await;
     assert_eq!(stage.say("one").await.code, Code::Answered);
-    // Without a limit of the model, one is sent.
+    // If the model's limit is not known, the request contains one.
     let unlimited = |about: &mut ModelInfo| about.prices = Some(dollar());
     let budget = session_budget(1_000_000);
     let other = TestAgent::with_model([Reply::Says("One.")], 0, SessionLimits::default(), unlimited, budget).await;
@@ -186,7 +186,7 @@ enum Attempt {
     Fails,
 }
 
-/// A provider whose attempts at one request are these.
+/// A provider that plays these attempts at one request.
 struct Trying(Mutex<Vec<Attempt>>);
 
 impl Model for Trying {
@@ -249,14 +249,14 @@ impl Sink for NoSink {
 #[tokio::test]
 async fn each_attempt_is_reserved_and_paid() {
     let used = |input, output| TokenUsage { input, output, ..TokenUsage::default() };
-    // An attempt can cost 1,500: a window of input, and an answer.
+    // An attempt can cost 1,500 dollars: 1,000 tokens of input, and an answer of 500.
     for (attempts, budget, expected, spent, assumed) in [
         (vec![Attempt::Refused, Attempt::Ends(used(7, 3))], 1_500, Ok(()), 10, 0),
         (vec![Attempt::Refused, Attempt::Refused, Attempt::Fails], 1_500, Err(Code::Internal), 1_500, 1_500),
         (vec![Attempt::Breaks(used(7, 1)), Attempt::Ends(used(7, 3))], 3_000, Ok(()), 1_510, 1_500),
         // The budget does not allow the second attempt.
         (vec![Attempt::Breaks(used(7, 1)), Attempt::Ends(used(7, 3))], 2_999, Err(Code::LimitBudget), 1_500, 1_500),
-        // An answer without a report of its usage counts whole; more than was reserved counts, too.
+        // An answer without reported usage costs the whole reservation. Usage beyond the reservation counts, too.
         (vec![Attempt::Ends(used(0, 0))], 1_500, Ok(()), 1_500, 1_500),
         (vec![Attempt::Ends(used(2_000, 0))], 1_500, Ok(()), 2_000, 0),
     ] {

@@ -32,7 +32,7 @@ pub(crate) enum Reply {
     Calls(&'static [(&'static str, &'static str)]),
     /// Streams a text, and calls a tool beside it.
     SaysAndCalls(&'static str, &'static str),
-    /// Calls a tool, and is cut off behind the call.
+    /// Calls a tool, and is cut off after the call.
     CutOff(Stop, &'static str),
     /// Streams some text, then fails.
     Breaks(&'static str),
@@ -402,7 +402,7 @@ async fn wait_for(events: &mut Subscription, is_it: impl Fn(&EventKind) -> bool)
     }
 }
 
-/// Returns the texts of a message without the one that says who the agent is.
+/// Returns the texts of a message without the agent's introduction.
 fn texts(message: &Message) -> Vec<&str> {
     let text = |part| match part {
         &Part { block: Block::Text(ref text), .. } => Some(text.as_str()),
@@ -543,7 +543,7 @@ async fn failed_answer_keeps_its_text_only() {
     assert_eq!(messages.iter().map(texts).collect::<Vec<_>>(), [vec!["one"], vec!["Half a"], vec!["two", "three"]]);
 }
 
-/// Waits until the stored parts of the answers are as they should be.
+/// Waits until `is_so` returns true for the stored parts of answers.
 async fn wait_for_stored_part(stage: &TestAgent, is_so: impl Fn(&[NewMessage]) -> bool) {
     let wait = async {
         while !is_so(&stage.store.partial_answers(stage.log.session(), crate::join_pieces).await.unwrap()) {
@@ -596,7 +596,7 @@ async fn answer_that_broke_off_is_replaced_and_its_tokens_count() {
     assert_eq!((stage.store.tokens(session).await.unwrap(), stage.agent.tokens()), (220, 220));
     let usage = stage.store.usage(session).await.unwrap();
     assert_eq!((usage.len(), usage[0].usage), (1, USAGE.plus(USAGE)));
-    // Only the last attempt says how long the conversation is.
+    // The length of the conversation is only known from the last attempt.
     assert_eq!(answer.usage.total(), 110);
 }
 
@@ -691,7 +691,7 @@ async fn long_conversation_is_summarised_and_continues() {
     assert!(said[0].ends_with("In short.") && said[1] == long, "{said:?}");
 }
 
-/// Because its first round is longer than the threshold of the window, or because the model refuses it.
+/// Either the first round is longer than the threshold, or the model refuses the conversation.
 #[tokio::test]
 async fn long_turn_is_summarised_in_the_middle() {
     for (refusal, window) in [(None, 100), (Some(TooLong), 1_000_000)] {
@@ -723,7 +723,7 @@ async fn summary_is_requested_as_the_turn_is() {
     let purposes = [&turn, &summary].map(|request| request.hints.purpose);
     assert_eq!(purposes, [RequestPurpose::Turn, RequestPurpose::Summary]);
     assert_eq!(summary.hints.cache_key, turn.hints.cache_key);
-    // The answer in it was made with the messages before it.
+    // The answer in the summary request was made with the messages before it.
     assert_eq!(summary.hints.bound_from, Some(0));
 }
 
@@ -760,7 +760,7 @@ async fn conversation_that_stays_too_long_is_an_error_with_advice() {
     );
 }
 
-/// The request for the summary is too long as well: it is made of a shorter end of the conversation.
+/// The request for the summary is too long as well, so it is sent again with less of the conversation.
 #[tokio::test]
 async fn refused_summary_is_asked_for_with_less() {
     let exchanges = (0..6).map(|_| Says("Yes."));
@@ -774,7 +774,7 @@ async fn refused_summary_is_asked_for_with_less() {
     let lengths: Vec<_> = asked[6..].iter().map(|request| request.messages.len()).collect();
     let [refused, half, quarter, last] = lengths[..] else { panic!("{lengths:?}") };
     assert!(refused == 13 && half < refused && quarter < half && last == 1, "{lengths:?}");
-    // It begins after a cut: no answer in it is bound to the text before it.
+    // The request begins after a cut, so no answer in it is bound to the text before it.
     assert!(asked[8].hints.bound_from.unwrap() > quarter - 3, "{:?}", asked[8].hints);
 }
 
@@ -817,7 +817,7 @@ async fn summary_without_text_is_asked_for_once_more_without_tools() {
     stage.say("one").await;
     let outcome = stage.compact().await.unwrap_err();
     assert!(outcome.message.contains("could not be summarised: its answer was empty."), "{outcome:?}");
-    // The tokens of requests without a row have their model.
+    // The tokens of requests without a row are recorded for their model.
     assert_eq!(stage.log.usage().await.unwrap(), [of_demo(USAGE.plus(USAGE).plus(USAGE))]);
     assert_eq!(stage.log.budget().used(), 330);
 }
@@ -875,7 +875,7 @@ fn images(request: &CompletionRequest) -> (usize, bool) {
     (shown.matches("Blob(image/webp").count(), shown.contains("[image left out]"))
 }
 
-/// A row names the image by its digest. Rows of earlier builds have it in base64.
+/// A row names the image by its digest. Rows of earlier builds contain the image in base64.
 #[tokio::test]
 async fn images_of_results_are_stored_by_their_digests() {
     let stage = with_image_tool([Calls(&[("shoot", "{}"); 2]), Says("Seen."), Says("Again.")]).await;
@@ -933,7 +933,7 @@ async fn with_long_tool(does: impl IntoIterator<Item = Reply>, window: u64, limi
     stage
 }
 
-/// Each result has 200,000 bytes: as the user sees it, and as the model does.
+/// Each result counts 200,000 bytes, because it is stored twice: for the user and for the model.
 #[tokio::test]
 async fn turn_ends_when_results_reach_their_limit() {
     let calls = || Calls(&[("long", "{}"); 12]);
@@ -953,7 +953,7 @@ async fn turn_ends_when_results_reach_their_limit() {
     let said = |start: &str| results.iter().filter(|row| row.content.starts_with(start)).count();
     // Eight run at once.
     assert!(said(refused) >= 1 && said(refused) + said("'long' was not run: ") == 10, "{}", said(refused));
-    // Another agent of the session calls no tool either, until the user says something.
+    // No turn of the session calls tools until the next message of the user is counted.
     assert_eq!(stage.say("two").await.code, Code::LimitResults);
     stage.agent.place.results.message_came();
     assert_eq!(stage.say("three").await.message, "Go on.");
@@ -1190,7 +1190,7 @@ async fn call_of_an_answer_that_was_cut_off_is_not_run() {
     let record: ToolRecord = serde_json::from_value(rows[2].data.clone().unwrap()).unwrap();
     assert_eq!(record.error, Some(Code::NotRun));
     assert!(rows[2].content.starts_with("'no__tool' was not run: the answer was cut off."), "{}", rows[2].content);
-    // A refusal ends the turn, and so does the end for a reason that is not known; both are said.
+    // A refusal and a provider's filter end the turn, and a notice says so.
     for (stop, words) in [
         (Stop::Refusal, "The model refuses to answer this."),
         (Stop::ContentFilter, "The provider's filter cut the answer off."),
@@ -1203,11 +1203,11 @@ async fn call_of_an_answer_that_was_cut_off_is_not_run() {
     }
 }
 
-/// A call that is too long for the model is not asked for again and again. The parent is told that the turn has no result.
+/// A call that is too long for the model is not requested again and again. The report to the parent says that the turn failed.
 #[tokio::test]
 async fn third_answer_that_is_cut_off_ends_the_turn() {
     let cut_off = || CutOff(Stop::MaxTokens, "no__tool");
-    // An answer that is whole begins a new count.
+    // A complete answer begins a new count.
     let does = [cut_off(), cut_off(), NO_TOOL, cut_off(), cut_off(), cut_off()];
     let stage = TestAgent::wide(does).await;
     let mut events = stage.log.subscribe(1);
@@ -1275,7 +1275,7 @@ async fn reading_calls_run_side_by_side_and_others_alone() {
     let mut stage = TestAgent::new([calls, Says("Done.")]).await;
     let (read, write) = (MeetingTool::new("read", true, 3), MeetingTool::new("write", false, 1));
     stage.internal = vec![read.clone(), write.clone()];
-    // Three calls at a time of `read` must meet, or this hangs.
+    // Three calls of `read` at a time must meet, or this hangs.
     let outcome = tokio::time::timeout(Duration::from_secs(60), stage.say("go")).await.unwrap();
     assert_eq!(outcome.message, "Done.");
     assert_eq!((read.most.load(Ordering::Relaxed), write.most.load(Ordering::Relaxed)), (3, 1));
@@ -1324,8 +1324,8 @@ async fn call_that_ends_the_turn_saves_the_next_request() {
     }
 }
 
-/// A call that waits for the user, for example, holds up none of the calls behind it. All are cancelled together, and
-/// the results of those that have ended are kept.
+/// A call that waits, for example for the user, does not hold up the calls after it. All are cancelled together, and the
+/// results of calls that have ended are kept.
 #[tokio::test]
 async fn cancelled_calls_keep_the_results_of_the_others() {
     let calls = numbered("hang read read read read read read read read hang read");

@@ -17,7 +17,7 @@ use crate::state::ServeState;
 /// A request whose token was checked.
 pub(crate) struct ApiCall {
     pub(crate) token: ClientToken,
-    /// The variable parts of the path.
+    /// The variable segments of the path.
     pub(crate) path: BTreeMap<String, String>,
     pub(crate) query: BTreeMap<String, String>,
     pub(crate) headers: HeaderMap,
@@ -25,12 +25,12 @@ pub(crate) struct ApiCall {
 }
 
 impl ApiCall {
-    /// Returns whose client sends this.
+    /// Returns the identity of the client that sent the request.
     pub(crate) fn identity(&self) -> ClientIdentity {
         ClientIdentity { name: self.token.name.as_str().into(), may: self.token.may }
     }
 
-    /// Reads a part of the path. A part of another form names nothing, like an id that does not exist.
+    /// Reads a variable segment of the path. A segment that cannot be parsed is reported like an id that does not exist.
     pub(crate) fn id<T: std::str::FromStr>(&self, name: &str) -> Result<T, ApiError> {
         self.path.get(name).and_then(|id| id.parse().ok()).ok_or(ApiError::NOT_FOUND)
     }
@@ -48,7 +48,7 @@ impl ApiCall {
     }
 }
 
-/// What a route returns.
+/// The successful reply of a route.
 pub(crate) enum Reply {
     Json(StatusCode, Box<serde_json::value::Value>),
     Whole(Response<Body>),
@@ -100,8 +100,7 @@ struct ErrorDetail {
 }
 
 impl ApiError {
-    /// Nothing with this id is visible to this token. The text is the same whether it doesn't exist or belongs to
-    /// another token.
+    /// Nothing with this id was found. The message does not reveal whether it exists outside of the server's workspaces.
     pub(crate) const NOT_FOUND: Self = Self::new(StatusCode::NOT_FOUND, Code::NotFound);
 
     pub(crate) const fn new(status: StatusCode, code: Code) -> Self {
@@ -161,7 +160,7 @@ fn json(status: StatusCode, value: &impl Serialize) -> Response<Body> {
     response
 }
 
-/// Checks that the server accepts new work: it does not drain.
+/// Checks that the server is not draining, and therefore accepts new work.
 pub(crate) fn accepts_work(state: &ServeState) -> Result<(), ApiError> {
     if !state.draining.is_cancelled() {
         return Ok(());

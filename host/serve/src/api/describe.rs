@@ -60,7 +60,7 @@ fn operation(route: &ApiRoute, generator: &mut SchemaGenerator) -> Value {
     operation
 }
 
-/// Returns the names of the variable parts of a path.
+/// Returns the names of the variable segments of a path.
 fn variables(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
 }

@@ -1,8 +1,8 @@
 //! The events of a session as server-sent events.
 //!
-//! Unnamed events are the JSON of `patchbay exec --json`; a row has its number as its id, so a browser that reconnects misses none.
-//! Named events are `line` (how a line ended), `questions` (all open questions, when they change), `client` (what another client
-//! did, in a line) and `partial` (the text so far of an answer, for a client that joins it).
+//! Unnamed events are the JSON of `patchbay exec --json`. The event of a row has the row's number as its id, so a browser that
+//! reconnects misses no row. Named events are `line` (how a line ended), `questions` (all open questions, when they change),
+//! `client` (one line about what another client did) and `partial` (the text of an answer so far, for a client that joins it).
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
@@ -30,7 +30,7 @@ use crate::state::ServeState;
 
 /// How often something is sent on an idle stream, because proxies close silent connections.
 const ALIVE: Duration = Duration::from_secs(15);
-/// How long the streams of a removed token stay open at most.
+/// How often a stream checks whether its token was removed.
 const TOKEN_CHECK: Duration = Duration::from_secs(2);
 
 /// A stream of events to one client.
@@ -54,7 +54,8 @@ pub(crate) enum ClientNews {
 }
 
 impl Following {
-    /// Joins a session. `after` is the last row that the client has; `None` is the last row there is.
+    /// Joins a session. The header `Last-Event-ID` or the query parameter `after` is the last row that the client has. Without
+    /// both, the stream begins after the last stored row.
     pub(crate) async fn begin(state: Arc<ServeState>, call: &ApiCall) -> Result<Self, ApiError> {
         let last = match call.headers.get("last-event-id") {
             None => None,
@@ -74,7 +75,7 @@ impl Following {
         Ok(Self { state, seat, events, token: call.token.digest, checks })
     }
 
-    /// Waits for what the client is told next; `None` at the end: of the session, the server or the token.
+    /// Waits for the next message to the client; `None` once the session has ended, the server stops, or the token was removed.
     pub(crate) async fn next(&mut self) -> Option<ClientNews> {
         let stopped = self.state.stopped.clone();
         loop {
@@ -133,7 +134,7 @@ pub(super) async fn follow(state: Arc<ServeState>, call: ApiCall) -> Result<Repl
     })))
 }
 
-/// Returns the response that sends everything `following` is told, as `render` writes it.
+/// Returns the response that streams all messages of `following`, as `render` writes them.
 pub(crate) fn stream(
     following: Following,
     render: impl Fn(&Following, ClientNews) -> Vec<Event> + Send + 'static,

@@ -1,4 +1,5 @@
-//! The events of a session for a client that may join while answers are written: it is told the text so far, and then no piece twice.
+//! The events of a session for a client that may join while answers are being written. The client receives the text so far, and
+//! then no piece twice.
 
 use std::{collections::BTreeMap, sync::Arc, vec};
 
@@ -10,20 +11,20 @@ use patchbay_store::StoreError;
 pub(super) struct FollowedEvents {
     session: Arc<Session>,
     events: Subscription,
-    /// Whether the client lacks pieces: at the beginning, and after events were lost. They are in the text so far.
+    /// Whether the client lacks pieces, as at the beginning and after lost events. The text so far will contain them.
     is_behind: bool,
-    /// The answers under way that the client was not told yet.
+    /// The answers in progress that were not sent to the client yet.
     joined: vec::IntoIter<(AgentId, AnswerSoFar)>,
     /// The text that the client has of each agent's answer.
     shown: ShownTexts,
 }
 
-/// The attempt at an answer that each agent writes, and the end of its text in bytes.
+/// The current attempt of each agent at an answer, and the length of its text so far, in bytes.
 #[derive(Default)]
 struct ShownTexts(BTreeMap<AgentId, ((u64, u32, u32), u64)>);
 
 impl ShownTexts {
-    /// Begins again with these answers.
+    /// Starts again with the text of these answers.
     fn join(&mut self, answers: &[(AgentId, AnswerSoFar)]) {
         let shown = |(agent, answer): &(AgentId, AnswerSoFar)| {
             (*agent, ((answer.turn, answer.answer, answer.given_up), answer.text.len() as u64))
@@ -31,8 +32,8 @@ impl ShownTexts {
         self.0 = answers.iter().map(shown).collect();
     }
 
-    /// Returns whether an event continues what the client has. A piece without the text before it does not: its answer ended between
-    /// the rows and the text so far, and follows as a row.
+    /// Returns whether an event continues the text that the client has. A piece whose preceding text is missing does not: its
+    /// answer ended just before the text so far was read, and follows as a row.
     fn continues(&mut self, event: &Event) -> bool {
         let (known, end) = self.0.get(&event.agent).copied().unwrap_or_default();
         match &event.kind {
@@ -52,7 +53,7 @@ impl ShownTexts {
     }
 }
 
-/// The next thing to tell a client.
+/// An event for a client, or the text of an answer so far.
 pub(super) enum FollowedEvent {
     Received(Received),
     /// The text so far of the answer that an agent is writing. It replaces the pieces that the client has.
@@ -60,7 +61,7 @@ pub(super) enum FollowedEvent {
 }
 
 impl FollowedEvents {
-    /// Follows the events behind row `after`.
+    /// Follows the events after row `after`.
     pub(super) fn new(session: &Arc<Session>, after: u64) -> Self {
         let events = session.subscribe(after.saturating_add(1));
         Self {
@@ -72,7 +73,7 @@ impl FollowedEvents {
         }
     }
 
-    /// Waits for the next event; `None` when the session has ended. Cancel safe.
+    /// Waits for the next event; `None` when the session has ended. This is cancel-safe.
     pub(super) async fn next(&mut self) -> Result<Option<FollowedEvent>, StoreError> {
         loop {
             if let Some((agent, answer)) = self.joined.next() {

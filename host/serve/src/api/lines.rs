@@ -1,4 +1,4 @@
-//! Lines: sent, once for each key, and stopped.
+//! Sends lines, only once for each key, and stops them.
 
 use std::{sync::Arc, time::Duration};
 
@@ -78,17 +78,17 @@ pub(super) async fn send(state: Arc<ServeState>, call: ApiCall) -> Result<Reply,
     accepts_work(&state)?;
     let seat = open(&state, &call).await?;
     let attachments = attachments.into_iter().map(attachment).collect::<Result<_, _>>()?;
-    // No editor's files, and no terminal.
+    // The client offers neither an editor nor a terminal.
     let client = LineClient { identity: Some(call.identity()), ..LineClient::default() };
     let input = LineInput { text, attachments, client: Some(Arc::new(client)), ..LineInput::default() };
     let key = key(&call)?;
-    // On a separate task: a client that leaves must not leave a key without its line.
+    // A separate task finishes this even if the client disconnects. Otherwise, a key could remain without its line.
     let accepting = tokio::spawn(accept(call, seat, input, key)).await;
     let (mut accepted, ended) = accepting.map_err(|error| ApiError {
         message: error.to_string(),
         ..ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, Code::Internal)
     })??;
-    // The outcome of a line that has ended needs no wait.
+    // A repeated line may have ended already. Then its outcome is returned even without `wait`.
     if wait > 0 || accepted.is_repeated {
         accepted.outcome = tokio::time::timeout(Duration::from_secs(wait), ended).await.ok().flatten();
     }
@@ -126,7 +126,7 @@ async fn accept(
         }
     };
     let line = submitted.id();
-    // A message may wait for hours, and a seat would keep its session open.
+    // Only a command keeps its seat. A message may wait for hours, and a seat would keep its session open.
     let seat = typed.starts_with('/').then_some(seat);
     let ended = tokio::spawn(async move {
         let outcome = submitted.await;

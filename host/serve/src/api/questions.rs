@@ -1,4 +1,4 @@
-//! Open questions: listed and answered.
+//! Lists and answers open questions.
 
 use std::sync::Arc;
 

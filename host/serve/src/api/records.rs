@@ -15,7 +15,7 @@ use serde::Serialize;
 use super::call::{ApiCall, ApiError, Reply};
 use crate::{state::ServeState, workspaces};
 
-/// Limit of the rows of one reply, and how many there are by default.
+/// The maximum and the default number of rows in a reply.
 const ROWS: [u32; 2] = [1_000, 100];
 
 /// Rows in the format of the command line with `--json`.
@@ -36,7 +36,7 @@ pub(super) async fn attachment(state: Arc<ServeState>, call: ApiCall) -> Result<
     let content = content.map_err(|error| ApiError::invalid(error.to_string()))??.ok_or(ApiError::NOT_FOUND)?;
     let mut response = Response::new(Body::from(content));
     let headers = response.headers_mut();
-    // It may be a page of someone else.
+    // The attachment may be a web page that someone else wrote, so browsers must download it instead of showing it.
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
     headers.insert(header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
@@ -55,8 +55,8 @@ pub(super) async fn usage(state: Arc<ServeState>, call: ApiCall) -> Result<Reply
     Reply::ok(&Rows { rows: rows.iter().map(spending_object).collect() })
 }
 
-/// Returns the cost of the sessions in the server's workspaces. Sessions that were removed are left out, because only the session
-/// names its workspace.
+/// Returns the cost of the sessions in the server's workspaces. Removed sessions are left out, because their workspace is no
+/// longer known.
 pub(crate) async fn spent(
     state: &ServeState,
     session: Option<SessionId>,

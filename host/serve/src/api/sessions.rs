@@ -1,4 +1,4 @@
-//! Sessions: listed, created, shown and removed.
+//! Lists, creates, shows and removes sessions.
 
 use std::{path::Path, sync::Arc};
 
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{state::ServeState, workspaces};
 
-/// Characters of a title.
+/// Length limit of a title, in characters.
 const TITLE: usize = 80;
 
 /// A list of stored sessions.
@@ -77,7 +77,7 @@ pub(crate) struct Removed {
     removed: bool,
 }
 
-/// Returns the sessions in the server's workspaces, the last used first.
+/// Returns the sessions in the server's workspaces, most recently used first.
 pub(crate) async fn listed(state: &ServeState, workspace: Option<&str>) -> Result<Vec<ListedSession>, ApiError> {
     let mut listed = Vec::new();
     for session in state.store().sessions().await? {
@@ -126,7 +126,7 @@ pub(super) async fn remove(state: Arc<ServeState>, call: ApiCall) -> Result<Repl
     Reply::ok(&Removed { removed: true })
 }
 
-/// Joins the session in the path of a call, which is resumed if it is not open.
+/// Joins the session that the path of a call names. If it is not open, it is resumed.
 pub(crate) async fn open(state: &ServeState, call: &ApiCall) -> Result<Seat, ApiError> {
     let id = call.id("session")?;
     check(state, id).await?;

@@ -19,14 +19,14 @@ const LINE: usize = 64 << 20;
 pub(super) type Handler = fn(Arc<ServeState>, ApiCall) -> BoxFuture<'static, Result<Reply, ApiError>>;
 
 pub(crate) struct ApiRoute {
-    /// In upper case.
+    /// The HTTP method, in upper case.
     pub(crate) method: &'static str,
-    /// With `{NAME}` for each variable part.
+    /// The path, with `{NAME}` for each variable segment.
     pub(crate) path: &'static str,
     pub(crate) summary: &'static str,
-    /// Parameters of the query, and what each means.
+    /// Query parameters, each with its description.
     pub(crate) query: &'static [(&'static str, &'static str)],
-    /// Request headers with a meaning of their own.
+    /// Request headers that this route reads, each with its description.
     pub(crate) headers: &'static [(&'static str, &'static str)],
     pub(crate) body: Option<fn(&mut SchemaGenerator) -> Schema>,
     pub(crate) body_bytes: usize,
@@ -37,7 +37,7 @@ pub(crate) struct ApiRoute {
     pub(super) handler: Handler,
 }
 
-/// The right that a route needs beside a token.
+/// The right of the token that a route requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RouteRight {
     Nothing,
@@ -72,7 +72,7 @@ const fn get(
     }
 }
 
-/// A route that sends JSON.
+/// A route that accepts JSON.
 const fn post(
     path: &'static str,
     summary: &'static str,

@@ -1,4 +1,4 @@
-//! The conversation of one agent: at first the agent in view, another one by `?agent=ID`. Lines go to the agent in view.
+//! The conversation of one agent: the agent in view, or another agent with `?agent=ID`. Lines are sent to the agent in view.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -26,7 +26,7 @@ use crate::{
 
 /// Rows of a conversation that the page shows at first.
 const ROWS: usize = 500;
-/// Rows of the session among which they are looked for.
+/// How many of the session's last rows are searched for them.
 const LOOKED: u64 = 10_000;
 
 /// The agent that a page shows.
@@ -47,7 +47,7 @@ pub(super) async fn show(
     }
 }
 
-/// Returns a call about a session, as one of `/v1`.
+/// Returns a call about a session, in the form of a call of `/v1`.
 fn call(token: ClientToken, session: String, query: BTreeMap<String, String>, headers: HeaderMap) -> ApiCall {
     ApiCall { token, path: [("session".to_owned(), session)].into(), query, headers, body: Default::default() }
 }
@@ -156,7 +156,7 @@ fn rendered(shown: &ShownAgent, following: &Following, told: ClientNews) -> Vec<
     let session = following.seat.shared().session();
     let state = || named("state", json!({"running": session.is_answering(), "view": session.view().to_string()}));
     match told {
-        // The first one comes at the beginning.
+        // The first list of questions comes at the beginning.
         ClientNews::QuestionsChanged => {
             let html = fragments::questions(&following.seat, shown.id).into_string();
             vec![named("questions", json!({"html": html})), state()]
@@ -164,7 +164,7 @@ fn rendered(shown: &ShownAgent, following: &Following, told: ClientNews) -> Vec<
         ClientNews::ByOthers(line) => vec![named("notice", json!({"text": &*line}))],
         ClientNews::Partial(agent, answer) if agent == shown.id => vec![named("partial", json!({"text": answer.text}))],
         ClientNews::Partial(..) => Vec::new(),
-        // Missed pieces come again with the text so far, or with their row.
+        // Missed pieces are sent again with the text so far, or with their row.
         ClientNews::Received(Received::Lagged(_)) => {
             vec![named("again", json!({})), named("agents", json!({})), state()]
         }

@@ -1,5 +1,5 @@
-//! The parts of the page that the server writes: rows of a conversation, questions, lists. All text is escaped by maud; the answers of
-//! models are the only HTML, from `markdown`.
+//! The parts of the page that the server writes: rows of a conversation, questions, lists. All text is escaped by maud, except for
+//! the answers of models, which `markdown` converts to HTML.
 
 use maud::{Markup, html};
 use patchbay_core::{AgentId, AssistantPart, Attachment, Event, EventKind, MessageKind, Money, Outcome, text};
@@ -9,7 +9,7 @@ use patchbay_store::{SpendingRow, utc_date};
 use super::markdown;
 use crate::api::{ListedSession, OpenQuestionBody, open_questions};
 
-/// Characters of a tool's input in its summary.
+/// How many characters of a tool's input its summary shows.
 const INPUT: usize = 100;
 
 /// Returns a stored row; `None` if the page does not show it.
@@ -95,7 +95,7 @@ pub(super) fn agents(tree: &AgentTree, shown: AgentId, path: &str) -> Markup {
     }
 }
 
-/// Returns the open questions with their answers, on a page about the agent `shown`. The text is the terminal's.
+/// Returns the open questions with their answers, on a page about the agent `shown`. The texts are the same as in the terminal.
 pub(super) fn questions(seat: &Seat, shown: AgentId) -> Markup {
     let shown = shown.to_string();
     html! { @for body in open_questions(seat) { (question(&body, &shown)) } }
@@ -160,7 +160,7 @@ pub(super) fn sessions(sessions: &[ListedSession], workspaces: &[&str]) -> Marku
     }
 }
 
-/// Returns what models have cost, a row for each day and model.
+/// Returns the cost of models, with a row for each day and model.
 pub(super) fn usage(rows: &[SpendingRow]) -> Markup {
     let mut days = std::collections::BTreeMap::<(std::cmp::Reverse<i64>, &str, &str), (u64, Money)>::new();
     for row in rows {

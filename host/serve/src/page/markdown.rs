@@ -1,5 +1,5 @@
-//! Markdown of models as HTML: text and structure only. HTML in it is shown as text, images are their description, and only http(s)
-//! addresses are links.
+//! Converts the Markdown of models to HTML: text and structure only. HTML in it is shown as text, images are replaced by their
+//! descriptions, and only http(s) addresses become links.
 
 use maud::{Markup, PreEscaped};
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd, html};
@@ -12,7 +12,7 @@ pub(crate) fn html(text: &str) -> Markup {
             Event::Html(html) | Event::InlineHtml(html) => Some(Event::Text(html)),
             Event::Start(Tag::HtmlBlock) => Some(Event::Start(Tag::Paragraph)),
             Event::End(TagEnd::HtmlBlock) => Some(Event::End(TagEnd::Paragraph)),
-            // An alignment would be a style in the page, which its policy forbids.
+            // The alignment of columns would become inline styles, which the page's policy forbids.
             Event::Start(Tag::Table(_)) => Some(Event::Start(Tag::Table(Vec::new()))),
             Event::Start(Tag::Image { .. }) | Event::End(TagEnd::Image) => None,
             Event::Start(Tag::Link { dest_url, link_type, id, .. }) => {
@@ -20,7 +20,7 @@ pub(crate) fn html(text: &str) -> Markup {
                     .iter()
                     .any(|scheme| dest_url.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme)));
                 dropped.push(!is_web);
-                // Without the title, which could say something else than the address.
+                // The title is left out, because it could claim another address.
                 is_web.then(|| Event::Start(Tag::Link { link_type, dest_url, title: "".into(), id }))
             }
             Event::End(TagEnd::Link) => (!dropped.pop().unwrap_or_default()).then_some(event),

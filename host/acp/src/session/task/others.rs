@@ -1,4 +1,4 @@
-//! Events that concern all clients of a session: its questions, what the others do, and how this client comes and goes.
+//! Events that concern all clients of a session: its questions, the other clients' lines, and how this client joins and leaves.
 
 use std::sync::Arc;
 
@@ -58,7 +58,7 @@ impl SessionTask {
 
     /// Asks the client in a side task; updates continue meanwhile.
     async fn ask(&mut self, asked: Arc<OpenQuestion>) {
-        // The call's own row may come after the question.
+        // The event with the call's row may still wait to be handled.
         self.drain().await;
         let (agent, topic) = (asked.question.agent, asked.question.subject.topic());
         let mut updates = Vec::new();
@@ -85,7 +85,7 @@ impl SessionTask {
                 let key = key_of(data.as_ref());
                 let is_own = |prompt: &&mut OpenPrompt| match &prompt.key {
                     Some(own) => key == Some(own.as_str()),
-                    // The row of `/skill` has the instructions.
+                    // The row of `/skill` contains the instructions, not the typed line.
                     None => {
                         let is_typed = |typed: &String| typed == content || *kind == MessageKind::Skill;
                         prompt.typed.as_ref().is_some_and(is_typed)
@@ -99,7 +99,7 @@ impl SessionTask {
                     }
                     Some(prompt) if *kind == MessageKind::Skill => prompt.typed.is_none(),
                     Some(prompt) => prompt.typed.take().is_none(),
-                    // While this client sets an option, a command is the option's.
+                    // While this client sets an option, the row of a command is about that option.
                     None => *kind != MessageKind::Command || self.options_in_progress == 0,
                 }
             }
@@ -108,7 +108,7 @@ impl SessionTask {
         }
     }
 
-    /// Returns whether the end of an open prompt shows this row, which is not shown now.
+    /// Returns whether this row is shown later, when the line of an open prompt ends.
     pub(super) fn is_for_the_end_of_a_line(&self, event: &Event) -> bool {
         let EventKind::Message { kind: MessageKind::Command | MessageKind::Notice, .. } = event.kind else {
             return false;
@@ -116,7 +116,7 @@ impl SessionTask {
         event.agent == self.transcript.view() && !self.prompts.is_empty()
     }
 
-    /// Returns the client whose line runs, if it is this one.
+    /// Returns the client whose editor and tools are used. A remote client without open prompts offers none.
     pub(super) fn line_client(&self) -> Arc<LineClient> {
         match &self.remote {
             None => self.session.front(),
@@ -141,7 +141,7 @@ impl SessionTask {
         }
     }
 
-    /// Shows what the agent in view is writing, and to a new client which lines wait.
+    /// Shows the unfinished answer of the agent in view. A new client is also shown the waiting lines.
     pub(super) async fn joined(&mut self, now: &patchbay_session::AgentInView, is_new: bool) {
         let mut updates = Vec::new();
         self.transcript.join(now.id, now.seq, now.answer.as_ref(), &mut updates);
@@ -152,7 +152,7 @@ impl SessionTask {
         self.send_all(updates).await;
     }
 
-    /// Stops the lines of this client alone.
+    /// Stops only the lines of this client.
     pub(super) async fn stop_own(&mut self) {
         let lines: Vec<LineId> = self.prompts.iter().map(|prompt| prompt.line).collect();
         for line in lines {
@@ -163,14 +163,15 @@ impl SessionTask {
         self.prompts.iter_mut().for_each(|prompt| prompt.reason = Some(StopReason::Cancelled));
     }
 
-    /// The connection is over: a client from elsewhere leaves the session, and one on this machine closes it.
+    /// Ends the task because the connection is over. A remote client leaves the session open; the editor that started this process
+    /// closes it.
     pub(super) async fn leave(self) {
         if self.remote.is_none() {
             self.session.close().await;
         }
     }
 
-    /// Answers the open questions, because the session was closed.
+    /// Ends the task because the session was closed elsewhere. Open prompts are answered as cancelled.
     pub(super) async fn closed_elsewhere(mut self) {
         self.session.close().await;
         self.drain().await;

@@ -21,7 +21,7 @@ impl SessionTask {
 }
 
 fn plan(tasks: &[Task]) -> Value {
-    // Models give no priority, and the protocol demands one.
+    // The protocol requires a priority, but models do not set one.
     let entry = |task: &Task| json!({"content": task.content, "priority": "medium", "status": task.status});
     json!({"sessionUpdate": "plan", "entries": tasks.iter().map(entry).collect::<Vec<_>>()})
 }

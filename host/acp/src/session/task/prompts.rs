@@ -1,4 +1,4 @@
-//! Prompts of the client: from the blocks to the answer.
+//! Prompts of the client: from the blocks to the response.
 
 use std::sync::Arc;
 
@@ -39,9 +39,9 @@ impl SessionTask {
         if self.prompts.is_empty() {
             let mut updates = Vec::new();
             self.transcript.prompt_began(&mut updates);
-            // Lines of an earlier process are held until now. The prompt would release them, and the client does not show them.
-            // Taking them back deletes them, so it waits until a message can show them.
-            // Lines of other clients of this process run.
+            // Lines that an earlier process left are held. The prompt would release them, although the client has never shown
+            // them. They are taken back only now, because that deletes them, and a message can now show them. Lines of
+            // other clients of this process are not held, and stay.
             if self.remote.is_none() || self.session.queue().held {
                 let lines = self.session.take_back_all().await;
                 self.transcript.earlier_lines(&lines, &mut updates);
@@ -76,7 +76,7 @@ impl SessionTask {
         self.answer_cancelled().await;
     }
 
-    /// Answers a prompt that a client sends again after its connection was lost, when everything has ended that the first one began.
+    /// Responds to a prompt that a client sends again after a lost connection, once everything that the first one began has ended.
     fn repeat(&mut self, responder: Responder, line: LineId) {
         let (session, shared) = (Arc::clone(&self.session), Arc::clone(self.seat.shared()));
         self.side_tasks.spawn(async move {
@@ -99,8 +99,8 @@ impl SessionTask {
         });
     }
 
-    /// Stops the work that a prompt began, after the client gave it up. If it is the only prompt of the client that
-    /// started this process, everything is stopped, as after `session/cancel`; otherwise only its own line is.
+    /// Stops the work that a prompt began, after the client cancelled the request. If it is the only prompt, and the client is the
+    /// editor that started this process, everything is stopped, as after `session/cancel`; otherwise only its own line is.
     pub(super) async fn give_up(&mut self, line: LineId) {
         let Some(at) = self.prompts.iter().position(|prompt| prompt.line == line) else { return };
         self.prompts[at].is_given_up = true;
@@ -109,14 +109,15 @@ impl SessionTask {
         } else if self.prompts[at].has_stopped() {
             self.answer_at(at).await;
         } else if let Some(child) = self.prompts[at].child {
-            // It is answered when the turn of the child has ended.
+            // The response is sent when the child's turn has ended.
             self.session.stop_turn_of(child);
         } else if self.session.take_back(line).await.is_none() {
             self.session.stop(line);
         }
     }
 
-    /// Answers the cancelled prompts whose own turns have stopped, if a later one is open: what that one begins may take long.
+    /// Responds to cancelled prompts whose own turns have stopped, if any other prompt is open: waiting for that one could take a
+    /// long time. If all are cancelled, [`SessionTask::idle`] responds.
     pub(super) async fn answer_cancelled(&mut self) {
         let is_over = |prompt: &OpenPrompt| prompt.is_cancelled() || prompt.is_given_up;
         if self.prompts.iter().all(is_over) {
@@ -134,7 +135,7 @@ impl SessionTask {
         }
     }
 
-    /// Answers a prompt that cannot be submitted, with the reason as text.
+    /// Responds to a prompt that cannot be submitted, and shows the reason as text.
     async fn refuse(&mut self, responder: Responder, outcome: &Outcome) {
         let mut updates = Vec::new();
         let is_alone = self.prompts.is_empty();
@@ -149,7 +150,7 @@ impl SessionTask {
         self.respond(responder, Ok(StopReason::EndTurn.result())).await;
     }
 
-    /// Stops everything that runs and takes back what waits. Prompts are answered when all agents are idle.
+    /// Stops everything that runs and takes back waiting lines. Prompts are answered when all agents are idle.
     pub(super) async fn cancel(&mut self) {
         for prompt in &mut self.prompts {
             prompt.reason = Some(StopReason::Cancelled);
@@ -163,8 +164,8 @@ impl SessionTask {
         }
     }
 
-    /// Shows the outcome of a prompt's line. A command that began nothing is answered at once if other prompts are
-    /// open; otherwise it may still have given agents something to do, such as mail to read.
+    /// Shows the outcome of a prompt's line. If other prompts are open, a command that began no turn is answered now. Otherwise
+    /// it is answered when all agents are idle, because it may have given them something to do, such as mail to read.
     pub(super) async fn line_ended(&mut self, line: LineId, outcome: &Outcome) {
         let Some(at) = self.prompts.iter().position(|prompt| prompt.line == line) else { return };
         let mut updates = Vec::new();
@@ -189,11 +190,11 @@ impl SessionTask {
             prompt.reason.get_or_insert(reason);
         }
         if prompt.is_given_up && outcome.code == Code::TurnCancelled {
-            // The stop holds the lines of the agent, which belong to the other prompts.
+            // Stopping a turn holds the agent's queue, but the lines in it belong to other prompts.
             self.session.release_queue_of(prompt.submitted.agent());
         }
         if let Some(child) = prompt.child.filter(|_| prompt.is_given_up || prompt.is_cancelled()) {
-            // The command made the child although it was to stop.
+            // The command still created the child after it was cancelled.
             self.session.stop_turn_of(child);
         }
         let began_nothing = prompt.is_command && prompt.child.is_none() && outcome.code != Code::Answered;
@@ -205,7 +206,7 @@ impl SessionTask {
         self.answer_cancelled().await;
     }
 
-    /// Answers all prompts: no agent works.
+    /// Answers all prompts, because no agent is working.
     pub(super) async fn idle(&mut self) {
         self.drain().await;
         while let Some(end) = self.side_tasks.try_join_next() {
@@ -219,7 +220,7 @@ impl SessionTask {
         while let Some(at) = self.prompts.iter().position(|prompt| prompt.reason.is_none() && prompt.child.is_none()) {
             let line = self.prompts[at].line;
             // After a failed turn, lines wait until the user decides. Unfortunately clients cannot show them, and they
-            // would be sent behind a later prompt.
+            // would be sent after a later prompt.
             if self.session.take_back(line).await.is_some() {
                 let mut updates = Vec::new();
                 self.transcript.say(
@@ -234,7 +235,7 @@ impl SessionTask {
             let outcome = (&mut self.prompts[at].submitted).await;
             self.line_ended(line, &outcome).await;
             if !self.session.is_idle() {
-                // When a line that was given up ended, the lines after it were released.
+                // The end of a cancelled line has released the lines after it.
                 return;
             }
         }
@@ -252,8 +253,8 @@ impl SessionTask {
     }
 }
 
-/// Returns the digest of everything that makes the line of a prompt. Linked files count by their address alone: a prompt that is sent
-/// again is the same one, also if its agent has changed them meanwhile.
+/// Returns the digest of everything in a prompt. Linked files only count with their address, because a prompt that is sent again
+/// must match even if its agent has changed the files meanwhile.
 fn request_digest(session: SessionId, blocks: &[ContentBlock]) -> Digest {
     Digest::of(&serde_json::to_vec(&(session, blocks)).unwrap_or_default())
 }

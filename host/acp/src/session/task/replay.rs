@@ -1,5 +1,5 @@
-//! The stored session, for a client that loads it or continues: the conversation of the agent in view, including inherited rows,
-//! and a card for each turn of another agent.
+//! Replays the stored session to a client that loads or resumes it: the conversation of the agent in view, including inherited
+//! rows, and a card for each turn of another agent.
 
 use patchbay_core::{Attachment, Code, Event, EventKind, MessageKind, Outcome};
 use patchbay_session::{Received, ViewRows};
@@ -23,7 +23,7 @@ impl SessionTask {
     /// them.
     pub(super) async fn replay(&mut self, after: Option<&Position>) {
         self.events = self.session.subscribe(1);
-        // Read once: an answer that ends during the replay follows as a row, and is not lost.
+        // Read only once: if the answer ends during the replay, it is not lost, because its row follows.
         let is_answering = self.session.is_answering();
         let joined = match self.remote.is_some() && is_answering {
             true => self.session.agent_in_view_now().await.ok(),
@@ -69,7 +69,7 @@ impl SessionTask {
         }
         let mut updates = Vec::new();
         self.transcript.replayed(!self.prompts.is_empty(), &mut updates);
-        // Turns that still run go on after the answer.
+        // Turns that still run continue after the response.
         if !is_answering {
             self.transcript.idle(&mut updates);
         }
@@ -77,7 +77,8 @@ impl SessionTask {
         self.send_plan().await;
     }
 
-    /// Shows a row of the conversation. `last_notice` is the row before it, if that is a notice; returns the same for the next row.
+    /// Shows a row of the conversation. `last_notice` is the text of the previous row if that was a notice. Returns the same for
+    /// the next row.
     pub(super) fn replay_row(
         &mut self,
         event: Event,
@@ -150,11 +151,11 @@ fn skill_line(data: Option<&Value>) -> String {
     format!("/skill {} {}", word("skill"), word("input")).trim_end().to_owned()
 }
 
-/// Returns the text shown for a command with this outcome.
+/// Returns which part of a command with this outcome is shown.
 fn of_command(outcome: &Outcome, last_notice: Option<&str>) -> ShownCommand {
     match outcome.code {
         Code::Answered => ShownCommand::Nothing,
-        // The notice of a turn that failed.
+        // The failed turn has already shown this as a notice.
         _ if last_notice == Some(&*outcome.line()) => ShownCommand::Nothing,
         Code::SkillAdded => ShownCommand::Outcome,
         _ => ShownCommand::Whole,

@@ -24,14 +24,14 @@ impl Play {
         Self { transcript: SessionTranscript::new("/w", ROOT, shows_notices), seq: 4 }
     }
 
-    /// Begins a prompt and returns the updates in short.
+    /// Begins a prompt and returns the updates in short form.
     fn prompt_began(&mut self) -> Vec<String> {
         let mut out = Vec::new();
         self.transcript.prompt_began(&mut out);
         out.iter().map(short).collect()
     }
 
-    /// Passes an event of an agent and returns the updates in short.
+    /// Passes an event of an agent and returns the updates in short form.
     fn event(&mut self, agent: AgentId, kind: EventKind) -> Vec<String> {
         if matches!(kind, EventKind::Message { .. }) {
             self.seq += 1;
@@ -117,7 +117,7 @@ fn moved_view_shows_the_other_agent_from_its_next_row_on() {
     play.event(ROOT, delta("Half of", 0));
     assert_eq!(play.event(CHILD, EventKind::ViewMoved), ["tool_call turn-4 in_progress"]);
     assert_eq!(play.event(ROOT, delta(" this", 7)), Vec::<String>::new());
-    // Its first pieces were not received.
+    // The first pieces of this answer were not received.
     assert_eq!(play.event(CHILD, delta("words", 6)), Vec::<String>::new());
     assert_eq!(play.event(CHILD, answer("First words", &[])), ["agent \"First words\"", "usage 12 of 1000"]);
 }
