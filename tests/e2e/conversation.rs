@@ -182,7 +182,7 @@ fn summary_names_the_skills_in_use() {
     }
     // The agent's introduction, the summary, the skills, and the message.
     let parts = answers[5].message().lines().find(|line| line.starts_with("1 user: ")).unwrap();
-    let skills = "Skills in use: guide, walk. use_skill gives their instructions again.".len();
+    let skills = "Skills in use: guide, walk. use_skill returns their instructions again.".len();
     assert!(parts.contains(&format!(", text({skills}), ")), "{parts}");
 }
 

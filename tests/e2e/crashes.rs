@@ -342,7 +342,7 @@ fn result_behind_a_running_call_survives_a_kill() {
     let rows = rows(&patchbay, &session);
     let results: Vec<_> =
         rows.iter().filter(|(kind, ..)| kind == "tool").map(|(_, text, data)| (&**text, &data["error"])).collect();
-    let not_run = "'hang__run' was not run: the process ended before.";
+    let not_run = "'hang__run' was not run: the process ended first.";
     assert_eq!(results, [(not_run, &Value::from("not_run")), ("done", &Value::Null)]);
     assert_eq!(kept(), 0);
 }

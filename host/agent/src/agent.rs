@@ -85,7 +85,7 @@ pub struct Agent {
     /// The answer that is being received, and its position. The buffer is dropped once the answer is stored.
     answering: Mutex<(DeltaPosition, Weak<AnswerBuffer>)>,
     /// Whether the running turn waits for a permit for its request.
-    waits_for_place: Arc<AtomicBool>,
+    waits_for_permit: Arc<AtomicBool>,
     dead: AtomicBool,
     /// Tokens that its requests used.
     tokens: AtomicU64,
@@ -149,7 +149,7 @@ impl Agent {
             selected: Mutex::default(),
             turn: Arc::default(),
             answering: Mutex::default(),
-            waits_for_place: Arc::default(),
+            waits_for_permit: Arc::default(),
             dead: AtomicBool::new(false),
             tokens: AtomicU64::new(tokens),
             unsaved_tokens: AtomicU64::new(0),
@@ -250,13 +250,13 @@ impl Agent {
     }
 
     /// Returns whether the running turn waits until fewer requests are under way.
-    pub fn waits_for_place(&self) -> bool {
-        self.waits_for_place.load(Ordering::Relaxed)
+    pub fn waits_for_permit(&self) -> bool {
+        self.waits_for_permit.load(Ordering::Relaxed)
     }
 
     /// Returns a callback that notes and publishes that a request of the agent waits for a permit.
     pub(crate) fn wait_notice(&self) -> WaitNotice {
-        let (log, agent, waits) = (Arc::clone(&self.log), self.place.agent, Arc::clone(&self.waits_for_place));
+        let (log, agent, waits) = (Arc::clone(&self.log), self.place.agent, Arc::clone(&self.waits_for_permit));
         Arc::new(move |limit: Option<&RequestLimit>| {
             waits.store(limit.is_some(), Ordering::Relaxed);
             log.publish(agent, EventKind::RequestWaits { limit: limit.cloned() });

@@ -231,7 +231,7 @@ impl ConversationBuilder<'_> {
         let Some(record) = record else { return };
         if !record.skills.is_empty() {
             let skills = record.skills.join(", ");
-            self.text(&format!("Skills in use: {skills}. use_skill gives their instructions again."));
+            self.text(&format!("Skills in use: {skills}. use_skill returns their instructions again."));
         }
         if let Some(request) = &record.request {
             self.text(&format!("What is being worked on:\n\n{request}"));

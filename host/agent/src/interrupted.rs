@@ -87,7 +87,7 @@ pub fn interrupted_message(tool: &str, code: Code) -> String {
         Code::OutcomeUnknown => format!(
             "'{tool}' was interrupted after it had begun; whether it took effect is not known. Check before you call it again."
         ),
-        _ => format!("'{tool}' was not run: the process ended before."),
+        _ => format!("'{tool}' was not run: the process ended first."),
     }
 }
 
@@ -140,7 +140,7 @@ mod tests {
     fn result_says_whether_the_call_had_begun() {
         let call = unanswered_calls(SESSION, &[answer(5, &["a"], false)]).remove(0);
         for (begun, code, message) in [
-            (false, "not_run", "'notes__add' was not run: the process ended before."),
+            (false, "not_run", "'notes__add' was not run: the process ended first."),
             (
                 true,
                 "outcome_unknown",

@@ -6,8 +6,7 @@ use patchbay_skill::{InvocationMode, ShownRank, Skill, Snapshot};
 
 use crate::budget;
 
-const HEAD: &str =
-    "Skills. When one fits the task, call the tool use_skill with its name and follow the instructions that it gives:";
+const HEAD: &str = "Skills. When one fits the task, call the tool use_skill with its name and follow the instructions that it returns:";
 /// Precedes the names of skills that are listed by name only.
 const NAMED: &str = "\nMore skills, described by find_skills: ";
 /// Separates the names of skills without a description.

@@ -50,7 +50,7 @@ impl PartialAnswer {
     fn extra(&mut self, name: &str, value: String) {
         match name {
             "refusal" | "finish-message" => self.why_ended = Some(value),
-            _ => tracing::debug!(name, value, "a provider says more than is known"),
+            _ => tracing::debug!(name, value, "ignoring unknown metadata from a provider"),
         }
     }
 

@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn places_go_to_a_persons_turns_first_then_in_order() {
+    fn permits_go_to_the_users_turns_first_then_in_order() {
         let (requests, demo) = (Requests::new(1, 10), demo());
         let held = take(&requests);
         let mut first = pin!(requests.permit(&demo, RequestRank::Agent, None));
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn place_is_passed_on_by_requests_that_were_given_up() {
+    fn permit_is_passed_on_by_requests_that_were_given_up() {
         let (requests, demo) = (Requests::new(1, 10), demo());
         let held = take(&requests);
         {
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn waiting_request_lends_its_place_to_others() {
+    async fn waiting_request_lends_its_permit_to_others() {
         let [provider, what, cause] = ["openai", "Rate limit exceeded", "slow down"].map(str::to_owned);
         let retrying = Retrying { provider, what, cause, wait_ms: 60_000, attempt: 1, of: 15 };
         let (requests, demo) = (Requests::new(1, 10), demo());

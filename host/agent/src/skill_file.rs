@@ -77,7 +77,7 @@ impl SkillFileTool {
             return Ok(range(path, &lines.join("\n"), offset, limit).into());
         }
         let file = files.get(path).ok_or_else(|| {
-            let message = format!("a file '{}' is not in skill '{name}'.", text::excerpt(path, 80));
+            let message = format!("file '{}' not found in skill '{name}'.", text::excerpt(path, 80));
             InternalError { code: Code::SkillFileNotFound, message }
         })?;
         answer(path, file, offset, limit)

@@ -230,7 +230,7 @@ async fn serve(
             };
             match accepted {
                 Ok(stream) => answer(stream, from, connection, front).await,
-                Err(error) => tracing::debug!("a connection without TLS: {error}"),
+                Err(error) => tracing::debug!("TLS handshake failed: {error}"),
             }
         }
     }

@@ -199,7 +199,7 @@ fn summary_names_the_skills_in_use() {
     let record = json!({"skills": ["guide", "plan"], "provider": "demo", "model": "demo-1", "usage": {}});
     let rows = [row(4, MessageKind::Compaction, "much was said", Some(record)), user(5, "go on")];
     let shape = shape(&rows);
-    let skills = "much was said / Skills in use: guide, plan. use_skill gives their instructions again. / go on";
+    let skills = "much was said / Skills in use: guide, plan. use_skill returns their instructions again. / go on";
     assert!(shape.ends_with(skills), "{shape}");
 }
 

@@ -108,7 +108,7 @@ pub(super) async fn answer(state: Arc<ServeState>, call: ApiCall) -> Result<Repl
     };
     let offered = question.question.answers().into_iter().find(|offered| offered.as_str() == answer);
     let approval = offered.ok_or_else(|| {
-        let offered: Vec<_> = question.question.answers().iter().map(|offered| offered.as_str()).collect();
+        let offered: Vec<_> = question.answers_of(seat.identity()).iter().map(|offered| offered.as_str()).collect();
         let answer = patchbay_core::text::excerpt(&answer, 40);
         ApiError::invalid(format!("'{answer}' is not an answer to this question; use one of {}.", offered.join(", ")))
     })?;

@@ -154,7 +154,7 @@ impl Session {
     fn state_of(&self, agent: &Agent, is_asking: bool) -> AgentState {
         match agent.is_answering() {
             _ if is_asking => AgentState::Asking,
-            true if agent.waits_for_place() => AgentState::Waiting,
+            true if agent.waits_for_permit() => AgentState::Waiting,
             true => AgentState::Working,
             false if self.queue.is_stopped(agent.id()) => AgentState::Held,
             false => AgentState::Idle,

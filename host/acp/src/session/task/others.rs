@@ -147,7 +147,7 @@ impl SessionTask {
         self.transcript.join(now.id, now.seq, now.answer.as_ref(), &mut updates);
         for line in self.session.queue().lines.into_iter().filter(|_| is_new) {
             let text = patchbay_core::text::excerpt(&line.text, 200);
-            self.transcript.notice(&format!("A line waits: {text}"), false, &mut updates);
+            self.transcript.notice(&format!("Waiting line: {text}"), false, &mut updates);
         }
         self.send_all(updates).await;
     }
