@@ -26,9 +26,9 @@ pub struct SkillFileEntry {
     pub media_type: Option<&'static str>,
 }
 
-/// The files of the skill of a call.
+/// Reads the files of the skill that a call runs.
 pub trait SkillFileReader: Send + Sync {
-    /// Returns at most `limit` files whose path begins with `prefix` and follows `after`, sorted by bytes.
+    /// Returns at most `limit` files whose paths begin with `prefix` and come after `after`, sorted by bytes.
     fn entries(
         &self,
         prefix: String,
