@@ -227,7 +227,7 @@ impl Inbox {
         Judged::Handled(Duration::from_secs(1).saturating_sub(now - since))
     }
 
-    /// Ends the connection, because the server `did` something. The first reason stays.
+    /// Ends the connection, because the server `did` something. If it has already ended, the first reason is kept.
     pub(super) fn end(&self, did: String) -> Judged {
         self.note_end(did);
         Judged::End
@@ -243,7 +243,7 @@ impl Inbox {
         self.state.lock().ended.clone()
     }
 
-    /// Ends the connection, because the server `did` something. If it has already ended, the first reason is kept.
+    /// Returns the first line of the server that was not a message.
     pub(super) fn first_stray(&self) -> Option<String> {
         self.state.lock().first_stray.clone()
     }

@@ -26,8 +26,8 @@ impl PackageFiles {
     /// Checks all files, then prepares the start of `program` in `folder`. Reads the whole package, so it must run on a blocking
     /// thread.
     ///
+    /// # Errors
     /// A message if a file has changed, or if the start cannot be prepared.
-    /// Why the program may not be started, or cannot be.
     pub(super) fn prepare(&self, program: &Path, folder: &Path) -> Result<(), String> {
         let package = &self.package;
         let found = Sums::of_copy(&self.root).map(|sums| sums.digest());

@@ -36,7 +36,7 @@ impl HostGate {
         if !only(&head.headers, header::HOST).is_some_and(is_own) {
             return Err(Misdirected::Host);
         }
-        // The request line can also name a host.
+        // The URI in the request line can also name a host.
         if head.uri.authority().is_some_and(|named| !self.hosts.iter().any(|own| own == named.as_str())) {
             return Err(Misdirected::Host);
         }
