@@ -42,7 +42,7 @@ pub enum Content {
 }
 
 impl Content {
-    /// Bytes that each part of a result costs in addition to its content. This also limits a result of a million empty texts.
+    /// Bytes that each part of a result costs in addition to its content. This also bounds a result of a million empty texts.
     pub const OVERHEAD: usize = 32;
 
     /// Returns this content with cleaned texts. Use it for content from a source outside the sandbox.

@@ -70,8 +70,8 @@ impl FileReverter {
         })
     }
 
-    /// Restores contents and permission bits of the file at `path`; `None` deletes it. The present contents are kept first. `found` is
-    /// the digest that [`Self::now`] returned: a file that changed since is left alone.
+    /// Restores the contents and permission bits of the file at `path`; `None` deletes it. The current contents are kept first.
+    /// `found` is the digest that [`Self::now`] returned: a file that has changed since then is left alone.
     ///
     /// # Errors
     /// The reason that the file was not changed, without a full stop.

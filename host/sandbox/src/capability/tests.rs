@@ -121,8 +121,7 @@ impl Inference for Fake {
 
 const SEARCH_FUEL: u64 = 70;
 
-/// Uses half of the budget; `exceeds__x` uses twice the budget, except for fuel. The output is a result, or progress for
-/// `reports__x`.
+/// Uses half of the budget, or twice the budget (but not fuel) for `exceeds__x`. Returns a result; `reports__x` reports progress.
 impl ToolCaller for Fake {
     fn call(self: Arc<Self>, tool: String, input: String, budget: Budget) -> NestedCallFuture {
         Box::pin(async move {
