@@ -39,7 +39,7 @@ struct CagesState {
 #[derive(Debug)]
 struct SpareChild {
     child: CageChild,
-    /// Drops the spare after its time.
+    /// Discards the spare after the idle time.
     timer: AbortHandle,
 }
 

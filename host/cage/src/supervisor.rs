@@ -30,8 +30,8 @@ pub(crate) const PROCESSES: usize = 512;
 /// Runs the child: reads an [`Order`] from standard input, and returns when the program and everything that it started are gone.
 /// The process must have no other threads.
 pub fn supervise() -> ExitCode {
-    // Before it reads the order, the process only does what every program needs. A session of its own keeps it away from the user's
-    // terminal, its signals and its job control.
+    // Before it reads the order, the process only does what every program needs. `setsid` separates it from the user's terminal,
+    // its signals and its job control.
     let _ = rustix::process::setsid();
     let end =
         read_order().map_or_else(|error| Some(ProgramEnd::failed(format!("cannot read the order: {error}"))), run);

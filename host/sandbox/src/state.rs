@@ -162,7 +162,7 @@ impl CallAccess {
         }
     }
 
-    /// Asks for the capability that `denial` lacks. Returns `permits` with that capability, or `None` if the user refused.
+    /// Asks for the capability that the denied effect lacks. Returns `permits` with that capability, or `None` if the user refused.
     async fn ask(
         &self,
         denial: &Denial,

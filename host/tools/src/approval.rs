@@ -227,7 +227,7 @@ impl Approvals {
 
     /// Returns the answer to `question`. Each call asks its own question, even if another call asks the same one. Only an answer
     /// for the session or a stored grant applies to other questions, and withdraws those that are open. [`Approval::Always`] adds
-    /// `grant` first. If the session, or the process with its `permits`, has as many open questions as it may have, the question of
+    /// `grant` first. If the session has its maximum of open questions, or if `permits` shows that the process has, the question of
     /// a nested call waits, because its program could not ask again. It is not opened if it was answered in the meantime.
     ///
     /// # Errors
@@ -594,7 +594,7 @@ mod tests {
         assert_eq!((open(0), open(1)), (4, 4));
         let mut third = Box::pin(ask(2, nested(0)));
         assert!(third.as_mut().now_or_never().is_none());
-        // Four questions are waiting, so a further question of any session is refused.
+        // Four questions are waiting, so another question of any session is refused.
         assert_eq!(ask(1, nested(5)).await, Err(NoQuestionPermit::Session));
         assert_eq!(ask(2, nested(1)).await, Err(NoQuestionPermit::Process));
         // The next answer releases a permit for the session that has none.

@@ -49,7 +49,7 @@ impl EditedFiles {
         Self { files, editor, workspace, read_in_editor: Mutex::default() }
     }
 
-    /// Reads a part of a file in the editor. The first part is read again; further ones come from the same text.
+    /// Reads a part of a file in the editor. The first part is always read anew; the following parts come from the same text.
     async fn read_in_editor(
         &self,
         editor: &dyn Editor,

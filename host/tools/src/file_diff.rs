@@ -69,8 +69,8 @@ impl DiffLine {
 }
 
 impl FileDiff {
-    /// Compares a file's old text with the new one. The number of steps and the memory besides the texts are limited. Time is not,
-    /// so equal texts always have the same difference.
+    /// Compares a file's old text with the new one. The number of steps is limited, and so is the memory besides the texts. No
+    /// clock is involved, so equal texts always have the same difference.
     pub fn new(old: &str, new: &str) -> Self {
         let (start, end) = common_ends(old, new);
         let (old_part, new_part) = (&old[start..old.len() - end], &new[start..new.len() - end]);

@@ -2,13 +2,13 @@
 //! limits and journal. Called by `session` and `agent`.
 //!
 //! - [`ResolvedTool::find`]: the one look-up of a tool by its name. It refuses user-only tools to models.
-//! - [`CallContext`] and [`ToolInvocation`]: the input of a call, of which nested calls share the first.
+//! - [`CallContext`] and [`ToolInvocation`]: the input of a call. Nested calls share the context.
 //! - [`Tools::run`]: runs a tool; [`Tools::only_reads`]: whether other calls may run in parallel.
 //! - [`Approver`]: asks the user to approve a call. [`Question`]: the question; [`Approval`]: the answer.
 //! - [`command_line`], [`input_json`]: a command or an input as a line that shows every character.
 //! - [`TerminalCommand`]: the input of `terminal__run`, for the fronts that offer it.
 //! - [`OutsideTool`]: a tool outside of the sandbox, such as one of an MCP server. [`OutsideSpec`] checks its declaration.
-//! - [`Interposer`]: stands between tools and the services of the host, such as a test that answers from recordings, or a recorder.
+//! - [`Interposer`]: stands between tools and the host's services, for example to answer from recordings in a test.
 //! - [`Editor`]: reads and writes files as the user's editor has them.
 //! - [`Internal`]: a tool implemented by the host; [`ResultRow`]: how it commits a change with its result.
 //! - [`Tools::find_tools`]: searches [`SearchedTools`] for a model.

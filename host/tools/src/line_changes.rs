@@ -1,8 +1,8 @@
 //! Compares two texts line by line. It counts steps rather than time: a slow machine finds the same changes as a fast
 //! one. Pure. Called by `file_diff`.
+//!
 //! Myers' algorithm takes up to the square of the number of lines in steps. Parts that are too long for that are divided at lines
-//! that occur once in each text. Such a part without these lines counts as replaced.
-//! once in each text; a part without such lines counts as replaced.
+//! that occur once in each text. A long part without such lines counts as replaced.
 
 use std::{collections::HashMap, ops::Range};
 

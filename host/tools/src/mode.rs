@@ -159,7 +159,7 @@ const PROGRAM_FILES: [&str; 36] = [
 const PROGRAM_ENDS: [&str; 14] =
     ["bash", "bat", "cmd", "command", "fish", "gradle", "kts", "mk", "ps1", "psm1", "service", "sh", "tcl", "zsh"];
 
-/// Returns whether the file at `path` starts programs or might: a known file or extension, a hidden file or folder, or a script.
+/// Returns whether the file at `path` starts programs or might: a known name or extension, a hidden file or folder, or a script.
 fn starts_programs(path: &str, contents: &[u8]) -> bool {
     let name = caseless(path.rsplit('/').next().unwrap_or(path));
     let end = name.rsplit_once('.').map(|(_, end)| end);

@@ -164,8 +164,8 @@ impl QuestionSubject {
         }
     }
 
-    /// Returns the folder that [`Approval::Folder`] would allow, without a slash at its end; `None` if no
-    /// file below a folder is changed.
+    /// Returns the folder that [`Approval::Folder`] would allow, without a trailing slash; `None` if no file below a folder is
+    /// changed.
     pub fn folder(&self) -> Option<&str> {
         match self {
             Self::Capability(SkillCapability { act, .. }) => {
@@ -175,7 +175,7 @@ impl QuestionSubject {
         }
     }
 
-    /// Returns the scopes of [`Approval::Folder`] that cover the act: its folder, and those around it.
+    /// Returns the scopes of [`Approval::Folder`] that cover the act: its folder, and all parent folders.
     pub(crate) fn folder_scopes(&self) -> impl Iterator<Item = ApprovalScope> + '_ {
         let (of, folder) = match self {
             Self::Capability(of) => (Some(of), self.folder()),
@@ -371,7 +371,7 @@ pub enum Approval {
     Wide,
     /// Not allowed for this call, nor for a later one of the same tool or capability within the same outermost call.
     No,
-    /// Not allowed while this process has the session, for what [`Approval::Session`] would allow. For editors.
+    /// Not allowed while this process has the session, for what [`Approval::Session`] would allow. Only editors offer this.
     Never,
 }
 

@@ -9,7 +9,7 @@ use patchbay_workspace::{FileError, FoundFile};
 
 use crate::{Editor, Tools, edited_files::EditedFiles, keep::ChangeKeeper};
 
-/// Why a file was left alone that changed while the command ran.
+/// Why a file that changed while the command ran was left alone.
 const JUST_CHANGED: &str = "it has just been changed by something else";
 
 /// Reads and restores files for one command. The changes are a change set of their own, which can be undone in turn. Paths are

@@ -16,7 +16,7 @@ pub struct TerminalCommand {
     /// Its arguments.
     #[serde(default)]
     pub args: Vec<String>,
-    /// The folder that it runs in, relative to the workspace; the workspace if there is none.
+    /// The folder that it runs in, relative to the workspace. `None` means the workspace itself.
     pub cwd: Option<String>,
     /// Additional environment variables.
     #[serde(default)]
@@ -164,7 +164,7 @@ mod tests {
             let all = [&["%s\\0"][..], &args].concat();
             let shown = TerminalCommand::in_question(&json!({"command": "/usr/bin/printf", "args": all}));
             assert_eq!(patchbay_core::text::clean_line(&shown), shown, "the host shows it as it is");
-            // bash writes the number of a character in another way.
+            // bash writes the number of a character differently.
             let mut parts = shown.split(r"\u{");
             let first = parts.next().unwrap_or_default().to_owned();
             let words = parts.fold(first, |words, part| {

@@ -15,7 +15,7 @@ use crate::{CallContext, Internal, OutsideTool, Tools, call::is_person};
 /// Number of sets of tools whose index is kept. A session uses two: models also find tools of the host, skills do not.
 const KEPT: usize = 8;
 
-/// Fuel of one step of a search, about as much as its instructions.
+/// Fuel of one step of a search, about one unit for each of its instructions.
 const STEP_FUEL: u64 = 16;
 
 /// The tools that can be searched.

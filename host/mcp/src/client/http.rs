@@ -50,7 +50,7 @@ pub struct HttpEndpoint {
     pub credentials: Arc<Credentials>,
     /// Sends the requests to the server.
     pub egress: Egress,
-    /// The owner of the connections. No other server shares them.
+    /// The owner of the requests in egress. Owners never share connections.
     pub owner: String,
 }
 

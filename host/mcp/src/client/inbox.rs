@@ -72,7 +72,7 @@ struct InboxState {
     ended: Option<String>,
 }
 
-/// What happens with a message.
+/// The decision about a message.
 pub(super) enum Judged {
     /// The message is passed on to `rmcp`.
     Message(Box<ServerJsonRpcMessage>),

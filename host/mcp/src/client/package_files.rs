@@ -1,5 +1,5 @@
-//! The files of a package that contains a server program. They are checked right before each start, and the program does not become
-//! executable before that. [`Launch`](super::Launch) refers to them.
+//! The files of a package that contains a server program. They are checked right before each start, and only then does the program
+//! become executable. [`Launch`](super::Launch) refers to them.
 
 use std::{
     fs, io,

@@ -330,7 +330,7 @@ impl Transport<RoleClient> for ProcessTransport {
     }
 
     async fn close(&mut self) -> io::Result<()> {
-        // Closing a server's input requests it to exit.
+        // Closing a server's input tells it to exit.
         let closing = async {
             self.input.pipe.lock().await.take();
         };

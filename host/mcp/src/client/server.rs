@@ -226,7 +226,7 @@ impl McpServer {
         let start = self.state.lock().start.take();
         let Some(start) = start else { return };
         let Ok(Ok(ready)) = timeout(CLOSE_TIME, start).await else { return };
-        // A running call still has a reference, and then drops the connection when it ends.
+        // A running call still has a reference. In this case, the connection is dropped when that call ends.
         if let Ok(ready) = Arc::try_unwrap(ready) {
             ready.connection.close(CLOSE_TIME).await;
         }

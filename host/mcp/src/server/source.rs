@@ -39,7 +39,7 @@ pub struct OfferedTool {
     pub only_reads: bool,
     /// Whether a call can reach the network.
     pub reaches_network: bool,
-    /// The skill's title for the tool, to show to people instead of its name; cleaned.
+    /// The skill's title for the tool, shown to users instead of its name; cleaned.
     pub title: Option<String>,
     /// Whether an effect can destroy something, as the skill declares it.
     pub is_destructive: Option<bool>,

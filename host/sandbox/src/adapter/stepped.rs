@@ -20,7 +20,7 @@ pub(super) struct SteppedInstance<G> {
     guest: Option<G>,
     store: Store<GuestState>,
     left: RemainingBudgets,
-    /// Declared last to be released after the store is dropped.
+    /// Declared last, which releases it after the store is dropped.
     _permit: OwnedSemaphorePermit,
 }
 

@@ -22,7 +22,7 @@ pub struct SkillFileEntry {
     pub size: u64,
     /// The digest of the file's contents.
     pub digest: Digest,
-    /// The media type of an image or a PDF.
+    /// The media type of an image or a PDF; `None` for other files.
     pub media_type: Option<&'static str>,
 }
 

@@ -1,4 +1,4 @@
-//! `patchbay:host/tool-calls`: calls of other tools that run side by side, each as a task.
+//! `patchbay:host/tool-calls`: calls of other tools that run in parallel, each as a task.
 //!
 //! A call runs within a share of its caller's remaining budget. The share counts as used until `wait` returns the call.
 //! From then on its actual usage counts instead, which can be more than the share. Its result does not count: the share
@@ -169,7 +169,7 @@ impl GuestState {
         }
         // If calls are running, there is access.
         let Ok(access) = self.access().cloned() else { return Ok((Vec::new(), 0)) };
-        // Which call ends first is not a fixed input, so a call with fixed inputs gets all of them at once.
+        // The first call to end can be a different one in each run, so a call with fixed inputs waits for all of them.
         let ended = self.nested.ended(self.fixed().is_some()).await;
         // All calls share one clock. When it runs out, this call must end with the same error, whichever call notices
         // first.

@@ -31,7 +31,7 @@ pub struct CallableTool {
 }
 
 impl CallableTool {
-    /// Returns the first of `tools` whose bytes together fit into one page, but at least one tool. Evaluates at most one more tool.
+    /// Returns as many of `tools`, from the first, as fit into one page, but at least one. Evaluates at most one more.
     pub fn page(tools: impl IntoIterator<Item = Self>) -> Vec<Self> {
         let mut left = Limits::INDEX_BYTES;
         let mut page = Vec::new();

@@ -26,11 +26,11 @@ pub trait ToolCaller: Send + Sync {
     fn call(self: Arc<Self>, tool: String, input: String, budget: Budget) -> NestedCallFuture;
 
     /// Returns tools that can be called, sorted by the bytes of their full names: at most `limit` tools that come after `after`.
-    /// Returning more than a [page](CallableTool::page) is useless.
+    /// The caller uses no more than a [page](CallableTool::page).
     fn entries(&self, after: Option<&str>, limit: usize) -> Vec<CallableTool>;
 
     /// Returns at most `limit` tools that match `query`, the best match first, and the fuel that the search costs the caller. The
-    /// same tools and the same query give the same result. Returning more than a [page](CallableTool::page) is useless.
+    /// same tools and the same query give the same result. The caller uses no more than a [page](CallableTool::page).
     fn find<'a>(&'a self, query: &'a str, limit: usize) -> BoxFuture<'a, (Vec<CallableTool>, u64)>;
 }
 

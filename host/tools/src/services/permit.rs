@@ -237,7 +237,7 @@ impl CallServices {
     }
 }
 
-/// Returns the capability that a yes beyond one effect allows: `capability`, or only the host that a request goes to.
+/// Returns the capability that a yes for more than one effect allows: `capability`, or only the host that a request goes to.
 fn offered(capability: &Capability, effect: GuestEffect<'_>) -> Capability {
     let host = || {
         let (Capability::Http(_), GuestEffect::Request { url, .. }) = (capability, effect) else { return None };

@@ -104,7 +104,7 @@ impl OpenConnection {
         if idle.len() > self.all.limits.idle
             && let Some(longest) = idle.pop_front()
         {
-            // Cancelled under the lock, because one of its requests could begin in the meantime.
+            // Cancelled under the lock, because otherwise one of its requests could begin in the meantime.
             longest.cancel();
         }
     }
