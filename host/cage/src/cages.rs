@@ -1,9 +1,9 @@
-//! Starts programs, and keeps one child ready for the next program. A short program waits longer for its child to start than for
-//! anything else.
+//! Starts programs, and keeps a spare child process ready for the next one: for a short program, most of the time goes into
+//! starting the child.
 //!
-//! The spare child is like any other: it waits for its order and has done nothing that depends on the order. It has no environment, and
-//! ends when this process does, because its standard input is closed then. If a spare has ended by itself, the next program starts in a new
-//! child, and nobody notices.
+//! The spare is an ordinary child that is waiting for its order, and has done nothing that depends on the order. It has no
+//! environment. It ends with this process, because its standard input is closed then. If the spare has died, the next program
+//! simply starts in a new child.
 
 use std::{
     io,
@@ -22,7 +22,7 @@ use crate::{
 /// How long a spare child waits for a program.
 const IDLE: Duration = Duration::from_secs(300);
 
-/// Starts programs in children, one of which may be waiting already. When this is dropped, the spare child ends; programs do not.
+/// Starts programs in child processes, and keeps a spare child. Dropping this ends the spare, but not running programs.
 #[derive(Debug)]
 pub struct Cages {
     child: CageProgram,
@@ -39,12 +39,12 @@ struct CagesState {
 #[derive(Debug)]
 struct SpareChild {
     child: CageChild,
-    /// Drops the spare after its time.
+    /// Discards the spare after the idle time.
     timer: AbortHandle,
 }
 
 impl Cages {
-    /// Returns one without a spare child.
+    /// Returns an instance without a spare child. [`Cages::prepare`] starts one.
     pub fn new(child: CageProgram) -> Arc<Self> {
         Self::with_idle_time(child, IDLE)
     }
@@ -53,7 +53,8 @@ impl Cages {
         Arc::new(Self { child, idle, state: Mutex::default() })
     }
 
-    /// Starts a spare child unless there is one: call it when a program may follow soon. Must be called within a tokio runtime.
+    /// Starts a spare child unless there is one. Call it when a program is likely to follow soon. Must be called within a tokio
+    /// runtime.
     pub fn prepare(self: &Arc<Self>) {
         let mut state = self.state.lock();
         if state.is_closed || state.spare.as_mut().is_some_and(SpareChild::is_alive) {
@@ -62,7 +63,7 @@ impl Cages {
         if let Some(ended) = state.spare.take() {
             ended.discard();
         }
-        // If it cannot be started, the next program reports why.
+        // If the child cannot be started, the next call of `start` reports why.
         let Ok(child) = self.child.spawn() else { return };
         let (cages, id, idle) = (Arc::downgrade(self), child.process.id(), self.idle);
         let timer = tokio::spawn(async move {
@@ -72,18 +73,18 @@ impl Cages {
         state.spare = Some(SpareChild { child, timer: timer.abort_handle() });
     }
 
-    /// Starts a program: in the spare child, or in a new one. When the program ends, the spare is replaced. Must be called within a
+    /// Starts a program in the spare child, or in a new one. When the program ends, a new spare is started. Must be called within a
     /// tokio runtime.
     ///
     /// # Errors
-    /// If no child can be started. That the program cannot be started is its [`ProgramEnd`](crate::ProgramEnd).
+    /// If no child can be started. If the child cannot start the program, its [`ProgramEnd`](crate::ProgramEnd) reports it.
     pub fn start(self: &Arc<Self>, order: &Order) -> io::Result<RunningProgram> {
         let spare = self.state.lock().spare.take();
         let running = match spare.and_then(SpareChild::into_child) {
             Some(child) => RunningProgram::start_in(child, Some(self.child.clone()), order)?,
             None => RunningProgram::start(&self.child, order)?,
         };
-        // Not at once: the new child would take the processor from the program.
+        // A new spare has to wait until the program ends, because starting it would take processor time from the program.
         let (cages, mut end) = (Arc::downgrade(self), running.ending());
         tokio::spawn(async move {
             let _ = end.wait_for(Option::is_some).await;
@@ -94,7 +95,7 @@ impl Cages {
         Ok(running)
     }
 
-    /// Ends the spare child, and starts no other one. Programs can still be started.
+    /// Ends the spare child, and starts no more spares. Programs can still be started.
     pub fn close(&self) {
         let spare = {
             let mut state = self.state.lock();
@@ -136,7 +137,7 @@ impl SpareChild {
     }
 }
 
-/// Ends the spare child `id` if it still waits.
+/// Ends the spare child with this process id if it is still waiting.
 fn discard_if(cages: &Weak<Cages>, id: Option<u32>) {
     let Some(cages) = cages.upgrade() else { return };
     let spare = cages.state.lock().spare.take_if(|spare| spare.child.process.id() == id);
@@ -153,14 +154,14 @@ mod tests {
 
     use super::*;
 
-    /// Prints its process id when it has an order, and reports an exit code.
+    /// A script that prints its process id once it has an order, and then reports an exit code.
     const CHILD: &str = r#"read -r order && echo $$ && printf '{"exit_code":7}' >&2"#;
 
     fn child(script: &str) -> CageProgram {
         CageProgram { program: "/bin/sh".into(), arguments: vec!["-c".to_owned(), script.to_owned()] }
     }
 
-    /// Returns the process id of the child that has run a program.
+    /// Runs a program, and returns the process id of its child.
     async fn run(cages: &Arc<Cages>) -> u32 {
         let order = Order {
             program: "true".to_owned(),
@@ -220,7 +221,7 @@ mod tests {
     async fn spare_that_does_not_read_is_replaced_and_ended() {
         let folder = tempfile::tempdir().unwrap();
         let closed = folder.path().join("closed");
-        // Only the first child closes its input, and stays.
+        // Only the first child closes its input and stays alive.
         let deaf = format!(
             "if mkdir {0} 2>/dev/null; then exec 0<&-; echo $$ > {0}/id; sleep 300; fi; {CHILD}",
             closed.display()

@@ -1,6 +1,6 @@
-//! The environment of a fenced program: variables by name, so a secret is passed only if the user names it.
+//! The environment of a fenced program. Variables are passed by name, so a secret is passed only if the user lists its variable.
 
-/// Names of variables that are passed.
+/// Names of the variables that are always passed.
 const NAMES: &[&str] = &[
     "CARGO_HOME",
     "COLORTERM",
@@ -26,8 +26,8 @@ const NAMES: &[&str] = &[
     "VOLTA_HOME",
 ];
 
-/// Returns the variables of this process that a fenced program receives: variables for toolchains, and `names`.
-/// Variables that are not UTF-8 are left out.
+/// Returns the variables of this process that a fenced program receives: those of toolchains and the locale, and `names`. Variables
+/// that are not UTF-8 are left out.
 pub fn closed_environment(names: &[String]) -> Vec<(String, String)> {
     let is_passed =
         |name: &str| NAMES.contains(&name) || name.starts_with("LC_") || names.iter().any(|passed| passed == name);

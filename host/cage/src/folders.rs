@@ -12,7 +12,7 @@ use crate::{
     support::Support,
 };
 
-/// Folders of the system, and where package managers install programs.
+/// System folders, and folders that package managers install programs in.
 const SYSTEM: &[&str] = &[
     "/bin",
     "/etc",
@@ -24,7 +24,7 @@ const SYSTEM: &[&str] = &[
     "/opt",
     "/proc",
     "/run/current-system",
-    // Where the address of the name server is on many systems.
+    // On many systems, `/etc/resolv.conf` is a link into this folder.
     "/run/systemd/resolve",
     "/sbin",
     "/snap",
@@ -91,7 +91,7 @@ const START_FILES: &[&str] = &[
     ".zshrc",
 ];
 
-/// Folders of the user that decide about what may be changed. All paths are canonical where they exist.
+/// The user's folders, which decide what programs may read and change. Paths that exist are canonical.
 #[derive(Clone, Debug, Default)]
 pub struct UserFolders {
     home: PathBuf,
@@ -106,7 +106,7 @@ pub struct UserFolders {
 pub struct FolderRefusal {
     /// The folder as it was written.
     pub folder: String,
-    /// Why not, without a full stop.
+    /// A clause without a full stop.
     pub reason: String,
 }
 
@@ -119,7 +119,7 @@ impl fmt::Display for FolderRefusal {
 impl std::error::Error for FolderRefusal {}
 
 impl UserFolders {
-    /// Returns the folders of the user with this home folder. `path` is the value of `PATH`; `own` are Patchbay's folders.
+    /// Returns the folders of a user. `path` is the value of `PATH`; `own` are Patchbay's folders.
     pub fn new(home: &Path, path: &str, own: impl IntoIterator<Item = PathBuf>) -> Self {
         let programs = std::env::split_paths(path).filter(|folder| folder.is_absolute());
         Self {
@@ -129,7 +129,7 @@ impl UserFolders {
         }
     }
 
-    /// Returns why programs may not change `folder`, which is canonical; `None` if they may.
+    /// Returns why programs may not change `folder`, a canonical path; `None` if they may.
     pub fn why_not_write(&self, folder: &Path) -> Option<String> {
         if self.home.starts_with(folder) {
             return Some("it is or contains your home folder".to_owned());
@@ -145,14 +145,14 @@ impl UserFolders {
         start.map(|name| format!("it contains or is in ~/{name}"))
     }
 
-    /// Returns why programs may not read `path`, which is canonical; `None` if they may.
+    /// Returns why programs may not read `path`, a canonical path; `None` if they may.
     fn why_not_read(&self, path: &Path) -> Option<String> {
         let is_own = self.own.iter().any(|own| own.starts_with(path) || path.starts_with(own));
         is_own.then(|| "it contains or is in a folder of Patchbay".to_owned())
     }
 
-    /// Returns the path that is written as `written`: `~/` is the home folder; anything else is relative to `base`, or absolute if
-    /// there is none.
+    /// Resolves a path as a user or a model writes it. `~/` is the home folder. Other paths are relative to `base`, and must be
+    /// absolute if it is `None`.
     fn resolve(&self, written: &str, base: Option<&Path>) -> Result<PathBuf, FolderRefusal> {
         let path = match (written.strip_prefix("~/"), base) {
             (Some(rest), _) => self.home.join(rest),
@@ -176,7 +176,7 @@ pub struct CageFolders {
 }
 
 impl CageFolders {
-    /// Returns what `settings` and the toolchains in the home folder of `user` make.
+    /// Returns the folders of `settings`, and the toolchain folders in the user's home folder.
     ///
     /// # Errors
     /// The first folder of `settings` that is refused.
@@ -185,7 +185,7 @@ impl CageFolders {
             names.iter().map(|name| canonical(user.home.join(name))).filter(|path| path.exists()).collect()
         };
         let mut read = in_home(TOOLCHAINS);
-        // A folder of PATH in the home has programs; the home itself does not become readable by it.
+        // Folders of PATH inside the home folder contain programs. The home folder itself stays unreadable, even if it is in PATH.
         read.extend(
             user.programs.iter().filter(|folder| folder.starts_with(&user.home) && **folder != user.home).cloned(),
         );
@@ -203,12 +203,12 @@ impl CageFolders {
         Ok(folders)
     }
 
-    /// Returns why a workspace cannot be protected as others are; `None` if it can.
+    /// Returns why programs may not change this workspace, for example because it is the home folder; `None` if they may.
     pub fn why_workspace_is_special(&self, workspace: &Path) -> Option<String> {
         self.user.why_not_write(workspace)
     }
 
-    /// Returns a path that a program asks to read, relative to `base`.
+    /// Resolves a path that a program wants to read, relative to `base`.
     ///
     /// # Errors
     /// If it is refused.
@@ -218,7 +218,7 @@ impl CageFolders {
         Ok(path)
     }
 
-    /// Returns a path that a program asks to change, relative to `base`.
+    /// Resolves a path that a program wants to change, relative to `base`.
     ///
     /// # Errors
     /// If it is refused.
@@ -228,9 +228,9 @@ impl CageFolders {
         Ok(path)
     }
 
-    /// Returns the fence of a program in `workspace`, which may change `temp`, a folder of its own.
+    /// Returns the fence of a program that runs in `workspace`. It may also change `temp`, its own temporary folder.
     pub fn fence(&self, support: Support, workspace: &Path, temp: &Path) -> FenceOrder {
-        // A folder of Patchbay can lie in one of them.
+        // A Patchbay folder can be inside one of the system folders, which is then not readable.
         let is_readable = |folder: &PathBuf| self.user.why_not_read(&canonical(folder.clone())).is_none();
         let mut read: Vec<PathBuf> = SYSTEM.iter().map(PathBuf::from).filter(is_readable).collect();
         read.extend(self.read.iter().cloned());

@@ -1,12 +1,13 @@
 //! Runs a program in a cage: a child process, `patchbay cage`, that fences the program, watches it, and leaves no process behind.
 //!
-//! [`RunningProgram::start`] runs in the host and [`supervise`] in the child. An [`Order`] goes from one to the other on standard input,
-//! which stays open: when it is closed, because the host stops the program or is gone, the child kills everything that it started.
-//! The program's output is the child's standard output, and the child's standard error carries one [`ProgramEnd`] at the end.
-//! [`Cages`] keeps a child ready that waits for its order.
+//! [`RunningProgram::start`] runs in the host and [`supervise`] in the child. An [`Order`] is sent from the host to the child on
+//! standard input, which stays open. When it closes, because the host stops the program or has ended, the child kills everything
+//! that it started. The program's output is the child's standard output, and the child's standard error carries one [`ProgramEnd`]
+//! at the end. [`Cages`] keeps a spare child that is waiting for its order.
 //!
-//! On Linux, Landlock limits files and signals, seccomp limits system calls, and namespaces protect files that may not change
-//! although their folder may. [`Support`] reports which of these the machine has. On other systems programs are only watched.
+//! On Linux, the fence consists of Landlock, which limits files and signals, seccomp, which limits system calls, and namespaces,
+//! which protect single files in a folder that may otherwise change. [`Support`] reports which of these the machine has. On other
+//! systems, programs are only watched.
 
 mod cages;
 mod environment;

@@ -1,4 +1,4 @@
-//! The child on Linux.
+//! The child process on Linux: fences the program, starts it, waits for its end, and kills the processes that it leaves.
 
 mod files;
 mod namespaces;
@@ -37,7 +37,7 @@ use crate::{
 /// How often the processes of the program are counted.
 const TICK: Duration = Duration::from_millis(200);
 
-/// Runs a program and returns how it ended; `None` if a process of this one has reported it.
+/// Runs a program and returns how it ended; `None` if a child of this process has already reported it.
 pub(crate) fn run(order: &Order) -> Option<ProgramEnd> {
     if let Err(error) = keep_files_back() {
         return Some(ProgramEnd::failed(format!("cannot close the files that the cage inherited: {error}")));
@@ -54,7 +54,7 @@ pub(crate) fn run(order: &Order) -> Option<ProgramEnd> {
         Err(error) => Some(ProgramEnd::failed(format!("cannot start the cage's first process: {error}"))),
         Ok(Fork::Parent(child)) => wait_for(child),
         Ok(Fork::Child) => {
-            // If this one was too late, standard input tells the end of the host.
+            // The signal is not sent if the parent has already ended. `watch` still notices the end of the host on standard input.
             let _ = set_parent_process_death_signal(Some(Signal::KILL));
             report(&run_here(order));
             None
@@ -62,7 +62,7 @@ pub(crate) fn run(order: &Order) -> Option<ProgramEnd> {
     }
 }
 
-/// Keeps files from the program that this process has inherited from whatever started Patchbay.
+/// Marks inherited files as close-on-exec to keep them from the program. Whatever started Patchbay may have left them open.
 fn keep_files_back() -> io::Result<()> {
     let open: Vec<RawFd> = fs::read_dir("/proc/self/fd")?
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
@@ -70,7 +70,7 @@ fn keep_files_back() -> io::Result<()> {
         .collect();
     for number in open {
         match fcntl(number, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)) {
-            // The list itself is closed by now.
+            // The descriptor of the listing itself is closed by now.
             Ok(_) | Err(nix::errno::Errno::EBADF) => {}
             Err(error) => return Err(error.into()),
         }
@@ -78,7 +78,7 @@ fn keep_files_back() -> io::Result<()> {
     Ok(())
 }
 
-/// Waits for the first process of the namespace, which reports.
+/// Waits for the first process of the namespace, which writes the report. Returns `None` unless it failed to do so.
 fn wait_for(child: i32) -> Option<ProgramEnd> {
     let Some(child) = Pid::from_raw(child) else { return Some(ProgramEnd::failed("the cage has no process id")) };
     loop {
@@ -109,8 +109,8 @@ fn run_here(order: &Order) -> ProgramEnd {
     if tree::kill_all() { end } else { ProgramEnd::killed("some of its processes could not be killed") }
 }
 
-/// Starts the program from a thread that is fenced, because a fence cannot be taken off, and this process must be able to kill what
-/// it started. Returns `None` if there is no program.
+/// Starts the program from a fenced thread. A fence cannot be removed, and the process itself must stay able to kill the program.
+/// Returns `None` if the order has no program.
 fn start(order: &Order) -> Result<Option<Pid>, String> {
     let started = thread::scope(|scope| {
         thread::Builder::new().spawn_scoped(scope, || start_here(order)).map(thread::ScopedJoinHandle::join)
@@ -135,11 +135,11 @@ fn start_here(order: &Order) -> Result<Option<Pid>, String> {
         .envs(order.environment.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::null())
         .stderr(output)
-        // Signals that it sends to its group do not reach this process.
+        // Signals that the program sends to its group do not reach this process.
         .process_group(0)
         .spawn()
         .map_err(cannot)?;
-    // The process is awaited by its id, together with those that it leaves behind.
+    // `reap` waits for the process by its id, and also for orphans that it leaves.
     let id = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     id.map(Some).ok_or_else(|| "the program has no process id".to_owned())
 }
@@ -153,7 +153,7 @@ fn restrict(fence: &FenceOrder) -> Result<(), String> {
     Ok(())
 }
 
-/// Waits until the program has ended or must be killed.
+/// Waits until the program has ended, or is to be killed.
 fn watch(child: Pid) -> ProgramEnd {
     let exits = pidfd_open(child, PidfdFlags::empty());
     let stdin = io::stdin();
@@ -194,7 +194,7 @@ fn end_of(status: WaitStatus) -> ProgramEnd {
     ProgramEnd { exit_code: status.exit_status(), signal: status.terminating_signal(), ..ProgramEnd::default() }
 }
 
-/// Kills a process that may be gone.
+/// Kills a process, which may already be gone.
 fn kill(pid: Pid) {
     let _ = kill_process(pid, Signal::KILL);
 }

@@ -17,7 +17,7 @@ pub struct Order {
     pub folder: PathBuf,
     /// All of its environment.
     pub environment: Vec<(String, String)>,
-    /// What it may do; `None` for a program of the user's own, which may do what the user may.
+    /// What the program may do. `None` for the user's own programs, which may do whatever the user may.
     pub fence: Option<FenceOrder>,
 }
 
@@ -32,13 +32,13 @@ pub struct FenceOrder {
     pub write: Vec<PathBuf>,
     /// Files and folders below `write` that cannot be changed, if there are namespaces. Missing ones are ignored.
     pub read_only: Vec<PathBuf>,
-    /// Folders that cannot be renamed or removed, if there are namespaces: they hold something of `read_only`.
+    /// Folders that cannot be renamed or removed, if there are namespaces, because they contain paths of `read_only`.
     pub fixed: Vec<PathBuf>,
     /// Whether the program may use the network.
     pub network: bool,
 }
 
-/// How a program ended. One field is set; none if there was no program.
+/// How a program ended. One field is set, or none if the order had no program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ProgramEnd {

@@ -1,4 +1,4 @@
-//! The output of a program: its end, of bounded size, read in pages by position.
+//! The last few megabytes of a program's output, which can be read in pages.
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,7 @@ const KEPT: usize = 4 << 20;
 #[derive(Debug, Default)]
 pub struct ProgramOutput {
     kept: VecDeque<u8>,
-    /// Number of bytes in all.
+    /// Number of bytes so far, including the discarded ones.
     total: u64,
 }
 
@@ -20,7 +20,7 @@ pub struct OutputPage {
     pub text: String,
     /// The position of its first byte in the whole output.
     pub start: u64,
-    /// The position behind its last byte.
+    /// The position after its last byte.
     pub end: u64,
     /// Number of bytes of the whole output so far.
     pub total: u64,
@@ -48,8 +48,8 @@ impl ProgramOutput {
         self.cut(self.kept.len().saturating_sub(limit), self.kept.len())
     }
 
-    /// Returns a part of what is kept. A character that is cut at the end belongs to the next page; the rest of one at the start,
-    /// where the output was given up or the limit of a tail lies, is left out.
+    /// Returns the kept bytes from `start` to `end`. A character that is cut at the end belongs to the next page. At the start, the
+    /// rest of a cut character is left out; this happens where earlier output was discarded, or at the limit of a tail.
     fn cut(&self, start: usize, end: usize) -> OutputPage {
         let is_inside_character = |byte: &u8| byte & 0b1100_0000 == 0b1000_0000;
         let first = self.total - self.kept.len() as u64;

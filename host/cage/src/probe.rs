@@ -7,7 +7,7 @@ use crate::{
 };
 
 impl Support {
-    /// Returns what this machine has. Runs up to three child processes that do nothing else.
+    /// Returns the parts that this machine has. Runs up to three child processes, which only build a fence and exit.
     pub async fn probe(child: &CageProgram) -> Self {
         let (landlock, seccomp) = available();
         let mut support = Self { landlock, seccomp, isolation: Isolation::None };

@@ -1,5 +1,5 @@
-//! Workspace files that start programs later or instruct agents. Namespaces make existing ones read-only; other changes are found
-//! by comparing the files before and after.
+//! Workspace files that start programs later or instruct agents. Namespaces make existing files read-only. Other changes are found
+//! by comparing the files before and after a program runs.
 
 use std::{
     collections::BTreeMap,
@@ -8,9 +8,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Names the folder that git takes `config` and `hooks` from instead of `.git`.
+/// A file that makes git read `config` and `hooks` from another folder instead of `.git`.
 pub(crate) const COMMONDIR: &str = ".git/commondir";
-/// The name of a [`COMMONDIR`] that a program has made.
+/// The new name of a [`COMMONDIR`] that a program has made.
 const COMMONDIR_REFUSED: &str = ".git/commondir.refused";
 /// Skills, personas and rules, which agents read. A program in the cage may not change them.
 const FOR_AGENTS: &[&str] = &[
@@ -71,7 +71,7 @@ const FOR_AGENTS: &[&str] = &[
     "opencode.json",
     "opencode.jsonc",
 ];
-/// Files and folders of build tools, git and editors, which it may not change, either.
+/// Files and folders of build tools, git and editors, which a program may not change either.
 const FOR_OTHERS: &[&str] = &[
     ".cargo",
     ".devcontainer",
@@ -92,9 +92,9 @@ const FOR_OTHERS: &[&str] = &[
     ".idx",
     ".vscode",
 ];
-/// Folders that contain some of them. They cannot be renamed, because their contents would move along.
+/// Folders that contain some of these files. They cannot be renamed, because their contents would move along.
 pub(crate) const FIXED: &[&str] = &[".git", ".github"];
-/// Limit of the files of one name that are compared, because a program can create millions.
+/// How many files are compared under each name. Limited, because a program can create millions.
 const FILES: usize = 20_000;
 
 /// The state of the protected files of a workspace at one time.
@@ -103,14 +103,14 @@ pub struct ProtectedFiles {
     files: BTreeMap<PathBuf, FileState>,
 }
 
-/// Metadata that changes with a file. Unlike the other times, programs cannot set the inode's change time.
+/// Metadata that changes with a file. It includes the inode's change time because, unlike the other times, programs cannot set it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct FileState {
     inode: u64,
     mode: u32,
     size: u64,
     changed: (i64, i64),
-    /// Whether it is a file or a folder, which can be mounted read-only.
+    /// Whether this is a file or a folder, because only these can be mounted read-only.
     can_be_mounted: bool,
 }
 
@@ -140,7 +140,7 @@ impl ProtectedFiles {
         found
     }
 
-    /// Adds the file at `path` as `name`, or the folder with all that it holds, until there are `most` files.
+    /// Adds the file at `path`, or the folder with its contents, as `name`. Stops when there are `most` files.
     fn add(&mut self, path: &Path, name: PathBuf, only_itself: bool, most: usize) {
         let Ok(metadata) = fs::symlink_metadata(path) else { return };
         if self.files.len() >= most {
@@ -163,8 +163,8 @@ impl ProtectedFiles {
         self.files.insert(name, state);
     }
 
-    /// Returns the protected names that differ in `later` and that a program can have changed, sorted. If they were `mounted` read-only,
-    /// it can only have changed those that were not there, or were links.
+    /// Returns the protected names, sorted, that differ in `later` and that a program could have changed. If the files were
+    /// `mounted` read-only, it could only change names that did not exist or were links.
     pub fn changed(&self, later: &Self, mounted: bool) -> Vec<&'static str> {
         let is_open = |name: &&&'static str| {
             let is_mounted = |state: &FileState| state.can_be_mounted && **name != COMMONDIR_REFUSED;
@@ -176,7 +176,7 @@ impl ProtectedFiles {
         names
     }
 
-    /// Returns the state of a name; of a folder that is not in [`FIXED`], with all that it holds.
+    /// Returns the state of a name. A folder's contents are included unless the folder is in [`FIXED`].
     fn below(&self, name: &str) -> Vec<(&PathBuf, &FileState)> {
         let is_below = |path: &Path| path == Path::new(name) || path.starts_with(name) && !FIXED.contains(&name);
         self.files.iter().filter(|(path, _)| is_below(path)).collect()
@@ -198,10 +198,10 @@ fn names() -> impl Iterator<Item = &'static &'static str> {
     read_only().chain(FIXED).chain(&[COMMONDIR_REFUSED])
 }
 
-/// Renames a [`COMMONDIR`] that was not there before the program. It cannot be mounted read-only beforehand, and the
-/// next `git status` would follow it.
+/// Renames a [`COMMONDIR`] that did not exist before the program ran. A missing file could not be mounted read-only beforehand, and
+/// the next `git status` would follow the new one.
 pub(crate) fn refuse(commondir: &Path) {
-    // A folder can be in the way.
+    // The rename fails if a folder has the new name.
     if fs::rename(commondir, commondir.with_extension("refused")).is_err() {
         let _ = fs::remove_file(commondir);
     }

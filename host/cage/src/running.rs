@@ -28,12 +28,12 @@ const REST: Duration = Duration::from_secs(2);
 pub struct CageProgram {
     /// The absolute path of this program.
     pub program: PathBuf,
-    /// The arguments that make it the child.
+    /// The arguments that make it run as the child.
     pub arguments: Vec<String>,
 }
 
 impl CageProgram {
-    /// Starts a child, which waits for an order. It has no environment, and keeps no folder in use while it waits.
+    /// Starts a child, which waits for an order. It has no environment, and waits in `/` to keep no other folder in use.
     pub(crate) fn spawn(&self) -> io::Result<CageChild> {
         let mut process = Command::new(&self.program)
             .args(&self.arguments)
@@ -61,15 +61,15 @@ pub(crate) struct CageChild {
 }
 
 impl CageChild {
-    /// Sends the order. After an error, the child has never had a whole order and has run nothing.
+    /// Sends the order. If this fails, the child has not received a complete order, and has run nothing.
     async fn send(&mut self, line: &[u8]) -> io::Result<()> {
         self.stdin.write_all(line).await?;
         self.stdin.flush().await
     }
 
-    /// Ends a child that has had no order.
+    /// Ends a child that has received no order.
     pub(crate) fn discard(mut self) {
-        // An error means that it has ended.
+        // This fails only if the child has already ended.
         let _ = self.process.start_kill();
         // Without a runtime, this process is ending.
         if let Ok(runtime) = Handle::try_current() {
@@ -93,13 +93,13 @@ impl RunningProgram {
     /// Starts a program in a new child. Must be called within a tokio runtime.
     ///
     /// # Errors
-    /// If the child cannot be started. That the program cannot be started is its [`ProgramEnd`].
+    /// If the child cannot be started. If the child cannot start the program, its [`ProgramEnd`] reports it.
     pub fn start(child: &CageProgram, order: &Order) -> io::Result<Self> {
         Self::start_in(child.spawn()?, None, order)
     }
 
-    /// Starts a program in a child that waits for its order. If it has ended in the meantime and `replacement` is set, a new child runs
-    /// the program.
+    /// Starts a program in a child that is waiting for its order. If the child has ended in the meantime and `replacement` is set,
+    /// a new child runs the program.
     pub(crate) fn start_in(child: CageChild, replacement: Option<CageProgram>, order: &Order) -> io::Result<Self> {
         let mut line = serde_json::to_vec(order)?;
         line.push(b'\n');
@@ -113,7 +113,7 @@ impl RunningProgram {
                 Ok(child) => {
                     let mut reading = tokio::spawn(read(child.stdout, written, grows));
                     let ended = watch(child.process, child.stdin, child.stderr, stopped).await;
-                    // Something that escaped from a child that was killed may have the output still.
+                    // If the child was killed, a process that escaped from it may still have the output open.
                     if tokio::time::timeout(REST, &mut reading).await.is_err() {
                         reading.abort();
                     }
@@ -126,7 +126,7 @@ impl RunningProgram {
         Ok(Self { output, grown, end, stop: Mutex::new(Some(stop)) })
     }
 
-    /// Returns what holds the end once the program has ended.
+    /// Returns a channel that is set to the end of the program.
     pub(crate) fn ending(&self) -> watch::Receiver<Option<ProgramEnd>> {
         self.end.clone()
     }
@@ -141,7 +141,7 @@ impl RunningProgram {
         self.end.borrow().clone()
     }
 
-    /// Waits until the program and all processes that it started have ended and its whole output was read.
+    /// Waits until the program and all processes that it started have ended, and its output has been read.
     pub async fn ended(&self) -> ProgramEnd {
         let mut end = self.end.clone();
         let ended = end.wait_for(Option::is_some).await;
@@ -149,7 +149,7 @@ impl RunningProgram {
         ended.unwrap_or_else(|| ProgramEnd::failed("the program was stopped, because Patchbay is exiting"))
     }
 
-    /// Returns what changes with each piece of output, and is closed at the end of the output.
+    /// Returns a channel that changes with each piece of output, and closes at the end of the output.
     pub fn growth(&self) -> watch::Receiver<()> {
         self.grown.clone()
     }
@@ -168,20 +168,20 @@ async fn read(mut stdout: ChildStdout, output: Arc<Mutex<ProgramOutput>>, grows:
     }
 }
 
-/// Sends the order to `child`, or to a new one if it does not receive it.
+/// Sends the order to `child`. If that fails, starts `replacement` and sends the order to the new child.
 async fn deliver(mut child: CageChild, replacement: Option<CageProgram>, line: &[u8]) -> io::Result<CageChild> {
     if child.send(line).await.is_err()
         && let Some(replacement) = replacement
     {
         child.discard();
         child = replacement.spawn()?;
-        // An error means that it has ended; its report, or what the system says about its end, is better.
+        // If this fails, the new child has ended, and its report or exit status says more than the error.
         let _ = child.send(line).await;
     }
     Ok(child)
 }
 
-/// Waits for the end. Standard input is closed when the program is to be stopped.
+/// Waits until the child has ended. To stop the program, this closes the child's standard input.
 async fn watch(mut child: Child, stdin: ChildStdin, stderr: ChildStderr, stopped: oneshot::Receiver<()>) -> ProgramEnd {
     let reporting = async {
         let mut report = Vec::new();
@@ -190,7 +190,7 @@ async fn watch(mut child: Child, stdin: ChildStdin, stderr: ChildStderr, stopped
         report
     };
     let lifeline = async {
-        // Sent to, or dropped.
+        // Returns when the sender is used or dropped.
         let _ = stopped.await;
         drop(stdin);
         tokio::time::sleep(ENDING).await;

@@ -1,4 +1,4 @@
-//! The child process: fences a program, watches it, kills all that it started, reports how it ended.
+//! The child process: fences a program, watches it, kills everything that it started, and reports how it ended.
 
 #[cfg(not(target_os = "linux"))]
 mod elsewhere;
@@ -19,33 +19,33 @@ use crate::{
     protected::{COMMONDIR, refuse},
 };
 
-/// Limit of an order, in bytes.
+/// Size limit of an order, in bytes.
 const ORDER: u64 = 64 << 20;
-/// Limit of a file that a fenced program writes, in bytes.
+/// Size limit of each file that a fenced program writes, in bytes.
 const FILE: u64 = 1 << 30;
-/// Limit of the processes of one program.
+/// The number of processes that one program may have.
 #[cfg(target_os = "linux")]
 pub(crate) const PROCESSES: usize = 512;
 
-/// Runs the child: reads an [`Order`] from standard input, and ends when the program and all that it started are gone. The process
-/// must have no other threads.
+/// Runs the child: reads an [`Order`] from standard input, and returns when the program and everything that it started are gone.
+/// The process must have no other threads.
 pub fn supervise() -> ExitCode {
-    // While it waits for an order, the process only does what is the same for each order.
-    // Away from the terminal of the user, its signals and its job control.
+    // Before it reads the order, the process only does what every program needs. `setsid` separates it from the user's terminal,
+    // its signals and its job control.
     let _ = rustix::process::setsid();
     let end =
         read_order().map_or_else(|error| Some(ProgramEnd::failed(format!("cannot read the order: {error}"))), run);
-    // `None`: a process of its own has reported.
+    // With `None`, a child of this process has already reported.
     if let Some(end) = end {
         report(&end);
     }
     ExitCode::SUCCESS
 }
 
-/// Writes the report. The host reads standard error, which the program does not have.
+/// Writes the report to standard error. Only the host reads it, and the program cannot write to it.
 pub(crate) fn report(end: &ProgramEnd) {
     let report = serde_json::to_vec(end).unwrap_or_default();
-    // If the host is gone, it is not needed.
+    // If the host is gone, the report is not needed.
     let _ = io::stderr().write_all(&report);
 }
 
@@ -59,7 +59,7 @@ fn read_order() -> io::Result<Order> {
 }
 
 fn run(order: Order) -> Option<ProgramEnd> {
-    // Where its processes are shows what they belong to. If it cannot be entered, the program is not started either.
+    // The working folder shows which program this process belongs to. If it cannot be entered, starting the program fails as well.
     let _ = std::env::set_current_dir(&order.folder);
     if order.fence.is_some() {
         limit(Resource::Fsize, FILE);
@@ -77,7 +77,7 @@ fn run(order: Order) -> Option<ProgramEnd> {
     end
 }
 
-/// Lowers a limit. A program that ran into a lower one before keeps it.
+/// Lowers a limit. A limit that is already lower stays as it is.
 fn limit(resource: Resource, most: u64) {
     let now = getrlimit(resource);
     let lower = |value: Option<u64>| Some(value.map_or(most, |value| value.min(most)));

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 pub struct Support {
     /// The version of Landlock, up to the one that this build knows; 0 if there is none.
     pub landlock: u32,
-    /// Which namespaces can be made.
+    /// Which namespaces can be created.
     pub isolation: Isolation,
     /// Whether system calls can be refused.
     pub seccomp: bool,
@@ -22,17 +22,17 @@ pub enum Isolation {
     None,
     /// A mount namespace, in which protected files are mounted read-only.
     Mounts,
-    /// Own processes as well: the kernel kills all of them when the first one ends.
+    /// A process namespace as well: the kernel kills all of its processes when the first one ends.
     Processes,
 }
 
 impl Support {
     /// The version of Landlock that limits signals and abstract sockets, too.
     pub const LANDLOCK: u32 = 6;
-    /// The version of Landlock that limits how files are cut.
+    /// The version of Landlock that can prevent truncating files.
     pub(crate) const TRUNCATE: u32 = 3;
 
-    /// Whether all is fenced that a fence is for.
+    /// Whether the fence is complete, which means that it has no [gaps](Self::gaps).
     pub fn is_whole(self) -> bool {
         self.landlock >= Self::LANDLOCK && self.seccomp && self.isolation >= Isolation::Mounts
     }

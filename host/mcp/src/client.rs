@@ -4,9 +4,9 @@
 //! - [`McpServer`]: a server, which is started or connected to on first use; see [`McpServer::tools`] and [`McpServer::call`].
 //! - [`full_name`]: the name under which models call a tool.
 //!
-//! A server is not trusted. Its messages are limited in size before they are parsed, it inherits only a fixed list of environment
-//! variables and gets the ones that its configuration names, and it is killed together with all processes that it started. If a
-//! server exits, hangs or breaks the protocol, only its own tools are lost.
+//! A server is not trusted. Its messages are limited in size before they are parsed. It receives only a fixed list of environment
+//! variables and the ones that its configuration names. It is killed together with all processes that it started. If a server
+//! exits, hangs or breaks the protocol, only its own tools are lost.
 
 mod config;
 mod connection;
@@ -31,6 +31,6 @@ pub use package_files::PackageFiles;
 pub use process::{Launch, LaunchError};
 pub use server::{McpServer, ServerAbout, ServerAddress, ServerError, ServerLimits};
 
-/// How long a test waits for an expected end.
+/// How long a test waits for an event before it fails.
 #[cfg(test)]
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);

@@ -4,7 +4,7 @@
 //! - [`tools`]: the servers of one session and their tools.
 //! - [`server`]: the tools of a session for MCP clients, over standard input and output or HTTP.
 //!
-//! Everything that a peer sends is data: it is bounded, and cleaned before a model or the user sees it.
+//! A peer is not trusted: everything that it sends is limited in size, and cleaned before a model or the user sees it.
 
 pub mod client;
 pub mod server;

@@ -1,8 +1,8 @@
 //! Compiled components (artefacts) on disk, and the child process that compiles them.
 //!
-//! The engine trusts an artefact completely: a forged one is native code. Therefore the folder is used only if no other
-//! user can access it, the digest of an artefact is stored elsewhere (the [`Ledger`]) and checked, and a plugin's package
-//! never contributes one. An artefact that fails the check is compiled again and logged.
+//! The engine trusts an artefact completely: a forged one is native code. Therefore the folder is used only if no other user can
+//! access it, the digest of an artefact is stored elsewhere (the [`Ledger`]) and checked, and a plugin's package never contributes
+//! an artefact. If an artefact fails the check, this is logged, and its component is compiled again.
 
 use std::{
     fs::{self, TryLockError},
@@ -40,30 +40,30 @@ pub trait Ledger: Send + Sync {
 pub struct Compiler {
     /// The path of the compiler's program.
     pub program: PathBuf,
-    /// Its first arguments. Two more follow: memory in bytes and processor time in seconds, as whole numbers. It limits its
-    /// address space to the first unless [`COMPILER_MEMORY_IS_WATCHED`].
+    /// The first arguments. Two whole numbers follow: the memory in bytes and the processor time in seconds. The compiler limits
+    /// its address space to that memory unless [`COMPILER_MEMORY_IS_WATCHED`].
     pub arguments: Vec<String>,
-    /// Whether compiled functions are kept for the next compilation, which is for plugins that change again and again. A third
-    /// argument, `--functions`, follows then, and [`crate::precompile_with_functions`] compiles.
+    /// Whether compiled functions are kept for the next compilation, which helps with plugins that change often. If so, a third
+    /// argument follows, `--functions`, and [`crate::precompile_with_functions`] compiles.
     pub keeps_functions: bool,
 }
 
-/// Memory in bytes for every compiler: address space, or resident memory where it is watched. A compiler that needs
-/// more is restarted, but only one at a time: otherwise many hard components could exhaust the machine's memory.
-/// Python's runtime (18 MB) compiles within it.
+/// Memory in bytes that every compiler may use: address space, or resident memory where that is watched. A compiler that needs more
+/// is restarted, but only one at a time, because many hard components could otherwise exhaust the machine's memory. Python's
+/// runtime (18 MB) compiles within this limit.
 const SHARED_BYTES: u64 = 1 << 30;
 
 /// The complete environment of a compiler. By default the allocator (mimalloc) reserves address space in steps of 1
 /// GiB, which would count against the limit. With 0 it reserves only as much as it needs.
 pub const COMPILER_ENVIRONMENT: [(&str, &str); 1] = [("MIMALLOC_ARENA_RESERVE", "0")];
 
-/// Whether the host watches the memory of compilers and stops those that need too much. Elsewhere the system limits their
-/// address space, which they set themselves.
+/// Whether the host watches the memory of compilers and stops those that need too much. On other systems, compilers limit their own
+/// address space.
 pub const COMPILER_MEMORY_IS_WATCHED: bool = cfg!(target_os = "macos");
 
 /// Locked while a compiler runs with more than [`SHARED_BYTES`].
 static LARGE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
-/// A permit for each compiler whose memory is watched: between two looks, each can exceed its limit.
+/// A permit for each compiler whose memory is watched. Limited, because each can exceed its memory limit between two checks.
 static WATCHED: Semaphore = Semaphore::const_new(4);
 
 /// A folder of artefacts and their compiler.
@@ -130,7 +130,7 @@ impl Artefacts {
         }
     }
 
-    /// Stores an artefact. A failure is logged only: the component is compiled again next time.
+    /// Stores an artefact. A failure is only logged, because the component can be compiled again next time.
     pub(crate) async fn keep(&self, component: Digest, fingerprint: &str, bytes: &[u8]) {
         let Some(path) = self.path(&component, fingerprint) else { return };
         match write(&path, bytes) {
@@ -185,9 +185,9 @@ impl Artefacts {
     /// # Errors
     /// [`Failure::InvalidComponent`], [`Failure::Compile`], [`Failure::Unavailable`].
     pub(crate) async fn compile(&self, bytes: &[u8], limits: &Limits) -> Result<Vec<u8>, Failure> {
-        // It is never closed.
+        // The semaphore is never closed.
         let _watched = if self.watches_memory { WATCHED.acquire().await.ok() } else { None };
-        // Kept functions need as much again.
+        // Keeping functions needs as much memory again.
         let share = if self.compiler.keeps_functions { 2 * SHARED_BYTES } else { SHARED_BYTES };
         let shared = self.compile_within(bytes, limits.compile_bytes.min(share), limits).await;
         match shared {
@@ -221,7 +221,7 @@ impl Artefacts {
         }
     }
 
-    /// Runs the compiler to its end, or until it has more than `memory` bytes. Dropping the future kills it.
+    /// Runs the compiler to its end, or until it uses more than `memory` bytes. Dropping the future kills it.
     async fn run_compiler(&self, bytes: &[u8], memory: u64, seconds: u64) -> io::Result<CompilerOutput> {
         let mut child = tokio::process::Command::new(&self.compiler.program)
             .args(&self.compiler.arguments)
@@ -272,7 +272,7 @@ pub(crate) struct ArtefactLock {
 
 impl Drop for ArtefactLock {
     fn drop(&mut self) {
-        // Another process may wait for the removed file. It then finds the artefact and does not compile.
+        // Another process may be waiting for the removed file. It will then find the artefact and not compile.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -293,7 +293,7 @@ const SIGXCPU: i32 = 24;
 enum CompilerExit {
     Code(i32),
     Signal(i32),
-    /// It was stopped because of its memory.
+    /// The compiler was stopped because it used too much memory.
     OverMemory,
 }
 
@@ -357,7 +357,7 @@ fn private_folder(folder: &Path) -> io::Result<()> {
 /// # Errors
 /// [`Failure::InvalidComponent`], or [`Failure::Unavailable`] if no engine is running.
 pub fn precompile(bytes: &[u8]) -> Result<Vec<u8>, Failure> {
-    // The allocation strategy does not change the code.
+    // The allocation strategy does not change the compiled code.
     precompiled(bytes, &config(&Limits::default(), false))
 }
 
@@ -393,11 +393,11 @@ pub(crate) fn fingerprint(engine: &Engine) -> String {
 mod tests {
     use super::*;
 
-    /// A compiler that is a shell script; `$1` is its address space and `$2` its time.
+    /// A compiler that is a shell script. `$1` is its memory and `$2` its time.
     fn script(folder: &Path, script: &str) -> Artefacts {
         let file = folder.join("compiler");
         fs::write(&file, format!("/bin/cat >/dev/null\n{script}\n")).unwrap();
-        // Not executed itself: a child of another test may still have it open for writing.
+        // The script is read by a shell and not executed, because a child of another test may still have it open for writing.
         Artefacts::not_kept(Compiler {
             program: "/bin/sh".into(),
             arguments: vec![file.display().to_string()],
@@ -448,7 +448,7 @@ mod tests {
         let limits = Limits { compile_bytes: 32 << 20, ..Limits::default() };
         let small = watched("/bin/sleep 0.3; printf done");
         assert_eq!(words(small.compile(b"x", &limits).await), "done");
-        // The shell itself has the memory.
+        // The memory is used by the shell itself.
         let large =
             watched("x=$(/usr/bin/head -c 64000000 /dev/zero | /usr/bin/tr '\\0' x); /bin/sleep 20; printf done");
         let over =

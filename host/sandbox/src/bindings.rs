@@ -8,7 +8,7 @@ wasmtime::component::bindgen!({
     exports: { default: async },
 });
 
-/// The interfaces of the host that no world imports. A component imports them in a world of its own.
+/// Host interfaces that no world in `wit/` imports. A component imports them in a world of its own.
 pub mod unlisted {
     wasmtime::component::bindgen!({
         path: ["../../wit/host"],
@@ -39,8 +39,8 @@ pub mod adapter {
     });
 }
 
-/// The interfaces that an adapter may export in addition to its world. A component that lacks one does not instantiate
-/// with the full world; use each interface's indices instead.
+/// The interfaces that an adapter may export in addition to its world. A component that lacks one cannot be instantiated with the
+/// full world, so use the indices of each interface instead.
 pub mod optional {
     wasmtime::component::bindgen!({
         path: ["../../wit/host", "../../wit/provider"],

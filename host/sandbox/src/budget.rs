@@ -17,7 +17,7 @@ pub struct Budget {
     pub host_calls: u32,
     /// Bytes of result and progress together.
     pub output_bytes: usize,
-    /// Bytes of the data of one host call; as many for a nested call as for its caller.
+    /// Bytes of data in one host call. A nested call has the same limit as its caller.
     pub host_call_bytes: usize,
     /// Number of tokens that models may use.
     pub inference_tokens: u64,
@@ -71,12 +71,12 @@ impl Budget {
         Self { time: Time::WithTools(limit_ms.saturating_add(limits.code_ms)), host_calls, ..self }
     }
 
-    /// Returns `failure` of a call that exceeds this budget, with the note that a nested call has only a share.
+    /// Returns the failure of a call that exceeded this budget. For a nested call, it notes that the budget was only a share.
     pub(crate) fn exceeded(&self, failure: Failure) -> Failure {
         if self.depth > 0 { Failure::Share(Box::new(failure)) } else { failure }
     }
 
-    /// Returns the failure of a call that exceeds its time.
+    /// Returns the failure of a call that exceeded its time.
     pub(crate) fn late(&self) -> Failure {
         match self.time {
             Time::Plain(limit_ms) => Failure::Time { limit_ms },
@@ -107,7 +107,7 @@ impl<T, E> Finished<T, E> {
 pub struct Usage {
     /// Fuel, including fuel used by nested calls.
     pub fuel: u64,
-    /// Wall-clock time, without the waits for a slot of the pool and for the user's answer.
+    /// Wall-clock time, without waiting for a pool slot and for the user's answer.
     pub time: Duration,
     /// Peak size of its own memories and tables in bytes.
     pub peak_memory: usize,
@@ -115,7 +115,7 @@ pub struct Usage {
     pub host_calls: u32,
     /// Bytes of result and progress, including the progress of nested calls.
     pub output_bytes: usize,
-    /// Bytes of the result, which are part of `output_bytes`. They do not count for the calling tool.
+    /// Bytes of the result, which are part of `output_bytes`. They do not count against the budget of a calling tool.
     pub result_bytes: usize,
     /// Tokens that models used, including requests made by nested calls.
     pub inference_tokens: u64,
@@ -142,8 +142,8 @@ impl Spent {
         Ok(())
     }
 
-    /// Counts the usage of a nested call, without its fuel. Its result is not output of the caller; its progress is, because
-    /// the progress of all calls goes to one front.
+    /// Counts the usage of a nested call, without its fuel. Its result is not output of the caller, but its progress is, because
+    /// the progress of all calls is shown by the same front.
     pub(crate) fn add_nested(&mut self, usage: &Usage) {
         let progress = usage.output_bytes.saturating_sub(usage.result_bytes);
         self.host_calls = self.host_calls.saturating_add(usage.host_calls);

@@ -31,8 +31,8 @@ pub struct Call {
 }
 
 impl Sandbox {
-    /// Asks a component for its tools, without permits and with a small budget. Output of the
-    /// component goes to the operator's log.
+    /// Asks a component for its tools, without permits and with a small budget. The component's output is written to the operator's
+    /// log.
     ///
     /// # Errors
     /// A [`Failure`]; [`Failure::InvalidOutput`] if the answer violates the contract.
@@ -74,7 +74,7 @@ impl Sandbox {
             Err(failure) => return Finished::failed(failure),
         };
         let result = self.answer(component, &mut store, &tool, &input, attachments).await;
-        // Calls that still run are cancelled, and have ended, before this call ends.
+        // Nested calls that are still running are cancelled, and end before this call does.
         store.data_mut().nested.end().await;
         let left = store.get_fuel().unwrap_or(0);
         let state = store.data();

@@ -11,7 +11,7 @@ use std::{
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
-/// The remaining time of a call, shared with all nested calls. Clones are one clock. Cheap to clone.
+/// The remaining time of a call, shared with all nested calls. Clones share one clock and are cheap.
 ///
 /// A running guest reads it at each epoch tick; [`CallClock::limit`] applies it to host functions that wait.
 #[derive(Clone, Debug)]
@@ -29,7 +29,7 @@ struct ClockState {
     deadline: Instant,
     /// Number of current pauses. Several requests of one call can wait for the user at once.
     pauses: u32,
-    /// Start of the first of them; `None` while the clock runs.
+    /// Start of the first current pause; `None` while the clock runs.
     paused_at: Option<Instant>,
     /// Length of all pauses that have ended.
     paused_for: Duration,
@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(clock.limit(async { 1 }).await, Some(1));
         assert_eq!(clock.limit(std::future::pending::<()>()).await, None);
         assert_eq!(clock.time_left(), Duration::ZERO);
-        // Work that is ready at once completes even then.
+        // Work that is ready immediately completes even then.
         assert_eq!(clock.limit(async { 2 }).await, Some(2));
     }
 

@@ -1,8 +1,8 @@
-//! Compiled functions, kept from one compilation to the next. A plugin of a language with a runtime contains a few
-//! megabytes of engine. A change of its sources changes only data, and nearly every function is already compiled.
+//! Keeps compiled functions from one compilation to the next. A plugin in a language with a runtime contains a few megabytes of
+//! engine code. A change in its sources only changes data, and nearly every function is already compiled.
 //!
-//! The child process that compiles reads the known functions from its input and writes the new set behind the artefact. In
-//! between, the set is one file, guarded like an artefact: machine code that only this host may have written.
+//! The child process that compiles reads the known functions from its input, and writes the new set after the artefact. Between two
+//! compilations, the set is one file, which is checked like an artefact: it is machine code that only this host may have written.
 
 use std::{
     borrow::Cow,
@@ -51,8 +51,8 @@ impl Artefacts {
     }
 }
 
-/// Compiles the component that follows the known functions in `input`. Runs in the child process, and returns
-/// the result in the host's format.
+/// Compiles the component that follows the known functions in `input`. Runs in the child process, and returns the result in the
+/// format that the host reads.
 ///
 /// # Errors
 /// [`Failure::InvalidComponent`], or [`Failure::Unavailable`] if no engine is running.
@@ -66,7 +66,7 @@ pub fn precompile_with_functions(input: &[u8]) -> Result<Vec<u8>, Failure> {
     Ok(framed(&artefact, &functions.written(KEPT_BYTES)))
 }
 
-/// Puts the length of `first` before it, and `second` after it.
+/// Returns the length of `first`, then `first`, then `second`.
 fn framed(first: &[u8], second: &[u8]) -> Vec<u8> {
     [&(first.len() as u64).to_le_bytes(), first, second].concat()
 }
@@ -87,7 +87,7 @@ struct CompiledFunctions {
 }
 
 impl CompiledFunctions {
-    /// Reads functions: a key, a length and the function each.
+    /// Reads functions, each stored as a key, a length and the code.
     fn read(bytes: Vec<u8>) -> Self {
         let mut known = BTreeMap::new();
         let mut rest = &bytes[..];
@@ -101,7 +101,7 @@ impl CompiledFunctions {
         Self { bytes, known, used: Mutex::default(), new: Mutex::default() }
     }
 
-    /// Returns at most `most` bytes of functions: new ones, then used ones, then others. Nothing if no function is new.
+    /// Returns at most `most` bytes of functions: new functions first, then used ones, then others. Empty if no function is new.
     fn written(&self, most: usize) -> Vec<u8> {
         let (new, used) = (self.new.lock(), self.used.lock());
         if new.is_empty() {
@@ -142,7 +142,7 @@ impl CacheStore for CompiledFunctions {
 mod tests {
     use super::*;
 
-    /// A component with two functions and a text.
+    /// A component with two functions and a string.
     fn component(text: &str, number: u32) -> Vec<u8> {
         let module = format!(
             r#"(component (core module (memory 1) (data (i32.const 0) "{text}")
@@ -165,9 +165,9 @@ mod tests {
         assert_eq!(first, crate::precompile(&component("one", 1)).unwrap());
         let kept = CompiledFunctions::read(functions.clone()).known.len();
         assert!(kept >= 2, "{kept}");
-        // Unfortunately the engine sometimes gives a trampoline another key, so not every function is found again.
+        // Unfortunately the engine sometimes gives a trampoline a different key, so not every function is found again.
         let new = |functions: Vec<u8>| CompiledFunctions::read(functions).known.len().saturating_sub(kept);
-        // Data is not in them.
+        // Only data has changed, and it is not part of the functions.
         let (second, unchanged) = compiled(&functions, &component("two", 1));
         assert_eq!(second, crate::precompile(&component("two", 1)).unwrap());
         assert!(first != second && new(unchanged) < kept);
@@ -180,7 +180,7 @@ mod tests {
     fn damaged_functions_are_compiled_again() {
         let (expected, mut functions) = compiled(&[], &component("one", 1));
         let end = functions.len();
-        // The version of the code generator, at the beginning of each function.
+        // Change the version of the code generator, which is at the beginning of each function.
         for place in CompiledFunctions::read(functions.clone()).known.into_values() {
             functions[place.start + 1] ^= 1;
         }

@@ -14,7 +14,7 @@ use crate::{
     state::GuestState,
 };
 
-/// The world of skills' components. Answers are stored by digest and world.
+/// The WIT world of skill components. Their answers are stored by digest and this world.
 pub const WORLD: &str = "patchbay:skill@0.1";
 
 /// A skill's component, compiled and checked, ready to be instantiated.

@@ -17,7 +17,7 @@ pub(crate) struct ComponentCache<T> {
     keep: usize,
 }
 
-/// Locked while the component is loaded.
+/// Locked while the component is being loaded.
 type Slot<T> = tokio::sync::Mutex<Weak<T>>;
 
 impl<T> ComponentCache<T> {

@@ -1,5 +1,6 @@
-//! Effects that a guest requests from the host. A host function builds the effect from the values that it will use, and passes it to
-//! the [`PermitSource`](crate::PermitSource) if the call lacks a permit. A yes covers this effect alone unless the user chose more.
+//! Effects that a guest requests from the host. A host function builds the effect from the values that it will use, and passes it
+//! to the [`PermitSource`](crate::PermitSource) if the call lacks a permit. A yes covers only this effect unless the user chose
+//! more.
 
 use patchbay_core::{Digest, Hasher, kv::Scope};
 
@@ -90,7 +91,7 @@ pub enum GuestEffect<'a> {
         /// The beginning of each key.
         prefix: &'a str,
     },
-    /// Complete a prompt by the agent's model.
+    /// Complete a prompt with the agent's model.
     Complete {
         /// The system prompt of the request.
         system: &'a str,
@@ -99,12 +100,12 @@ pub enum GuestEffect<'a> {
     },
     /// Call other tools, nested in this call.
     Call {
-        /// The full name and the JSON input of each.
+        /// The full name and the JSON input of each tool.
         calls: &'a [(&'a str, &'a str)],
     },
     /// Look up tools that can be called.
     FindTools {
-        /// The search; `None` lists all.
+        /// The search query; `None` lists all tools.
         query: Option<&'a str>,
     },
 }
@@ -118,14 +119,14 @@ pub struct FileEdit<'a> {
     pub contents: Option<&'a [u8]>,
 }
 
-/// The body of a request, when its permit is checked.
+/// The body of a request at the time its permit is checked.
 #[derive(Clone, Copy, Debug)]
 pub enum EffectBody<'a> {
     /// The request is sent without a body.
     None,
     /// The complete body of the request.
     Whole(&'a [u8]),
-    /// It is not read before the permit is given.
+    /// The body is not read before the request is permitted.
     Streamed,
 }
 

@@ -26,11 +26,10 @@ use crate::{
 /// Interval of the epoch: how often a running guest yields and checks its clock.
 const TICK: Duration = Duration::from_millis(10);
 
-/// Number of recently used skill components kept loaded when nothing references them. Skills are often asked
-/// for their tools and called later. Each loaded component has its code mapped, and can have file
-/// descriptors for its memory images.
+/// Number of recently used skill components that stay loaded when nothing references them, because a skill is often asked for its
+/// tools first and called later. Each one keeps its code mapped, and can use file descriptors for its memory images.
 const RECENT_SKILLS: usize = 16;
-/// The same for adapters. An adapter is asked for its manifest and is used next; then its provider references it.
+/// The same for adapters. An adapter is asked for its manifest and then used, and from then on its provider references it.
 const RECENT_ADAPTERS: usize = 1;
 
 /// The engine, its linkers and the loaded components. The engine is created when the first component is loaded.
@@ -95,8 +94,8 @@ impl Sandbox {
         }
     }
 
-    /// Decommits the memory of each slot as soon as the slot is free. For components that are replaced while others run
-    /// for minutes: nothing of a dropped component stays in memory.
+    /// Decommits the memory of each slot as soon as the slot is free. This is for components that are replaced while others run for
+    /// minutes, because otherwise memory of dropped components would stay resident.
     #[must_use]
     pub fn decommit_immediately(mut self) -> Self {
         self.clearing = 1;
@@ -183,7 +182,7 @@ impl Sandbox {
         let artefact: Arc<[u8]> =
             artefacts.compile_changed(bytes, &self.parts()?.fingerprint, &self.limits).await?.into();
         let kept = Arc::clone(&artefact);
-        // The engine refuses the work of another build only. Where there is no /proc/self/exe, as on macOS, the compiler is the
+        // The engine only refuses artefacts of another build. On systems without /proc/self/exe, such as macOS, the compiler is the
         // file at this program's path, which an upgrade replaces.
         let replaced = "Patchbay's program file was replaced by another version, so components cannot be compiled; restart \
              Patchbay";
@@ -206,7 +205,7 @@ impl Sandbox {
         self.off_thread(move |sandbox, parts| {
             let artefacts = sandbox.artefacts.as_ref();
             let found = artefacts.and_then(|artefacts| artefacts.read(&digest, &parts.fingerprint, &expected));
-            // The engine rejects an artefact of another build with the same fingerprint; it is compiled again.
+            // The engine rejects an artefact of another build with the same fingerprint. The component is then compiled again.
             Ok(found.and_then(|found| component::deserialize(parts, &found).ok()))
         })
         .await
@@ -232,8 +231,8 @@ impl Sandbox {
 impl EngineParts {
     fn new(limits: &Limits, clearing: usize) -> Result<Self, Failure> {
         let engine = Engine::new(&configured(limits, Some(clearing))).or_else(|error| {
-            // A pool reserves address space, which a container or `ulimit -v` can refuse. Without a pool, calls are
-            // slower and results equal.
+            // A pool reserves address space, which a container or `ulimit -v` can refuse. Without a pool, calls are slower but have
+            // the same results.
             tracing::warn!("cannot create the instance pool, allocating instances on demand: {error:#}");
             Engine::new(&config(limits, false))
         });
@@ -296,7 +295,7 @@ const STACK_RESIDENT: usize = 16 << 10;
 /// Bytes of all memories of the pool together that stay resident between calls. Without this bound, memory would stay
 /// resident after a burst of calls until the process ends.
 const RESIDENT_BYTES: usize = 256 << 20;
-/// Lower and upper bound of the same for one memory. A call that writes more returns the rest to the system: a Rust guest
+/// Lower and upper bound of the resident bytes of one memory. A call that writes more returns the rest to the system. A Rust guest
 /// writes about 100 KiB, a language runtime one or two MiB.
 const MEMORY_RESIDENT: (usize, usize) = (64 << 10, 2 << 20);
 
@@ -307,17 +306,17 @@ fn configured(limits: &Limits, clearing: Option<usize>) -> Config {
         .strategy(Strategy::Cranelift)
         .consume_fuel(true)
         .epoch_interruption(true)
-        // The same bytes from the same input on every machine.
+        // The same input must produce the same bytes on every machine.
         .cranelift_nan_canonicalization(true)
         .wasm_relaxed_simd(false)
         .relaxed_simd_deterministic(true)
         .wasm_memory64(false)
         .memory_init_cow(true)
-        // Host functions have the difference of the two.
+        // Host functions can use the difference between the two sizes.
         .max_wasm_stack(512 << 10)
         .async_stack_size(2 << 20)
         .async_stack_zeroing(true)
-        // For the source lines of a trap.
+        // Needed for the source lines of a trap.
         .wasm_backtrace_max_frames(NonZeroUsize::new(16));
     if let Some(clearing) = clearing {
         config.allocation_strategy(InstanceAllocationStrategy::Pooling(pooling(limits, clearing)));
@@ -325,7 +324,7 @@ fn configured(limits: &Limits, clearing: Option<usize>) -> Config {
     config
 }
 
-/// Returns the bytes that stay resident of each of `memories` memories.
+/// Returns how many bytes of each memory stay resident if the pool has `memories`.
 fn resident(memories: u32) -> usize {
     let (least, most) = MEMORY_RESIDENT;
     RESIDENT_BYTES.checked_div(memories as usize).unwrap_or(most).clamp(least, most)
@@ -341,7 +340,7 @@ fn pooling(limits: &Limits, clearing: usize) -> PoolingAllocationConfig {
         .total_stacks(calls.saturating_add(Limits::IN_CLEARING))
         .total_memories(memories)
         .total_tables(room(Limits::TABLES_PER_SLOT, Limits::TABLES))
-        // A count only; no memory is reserved.
+        // This is only a count, and reserves no memory.
         .total_core_instances(calls.saturating_mul(Limits::CORE_INSTANCES))
         .max_core_instances_per_component(Limits::CORE_INSTANCES)
         // Memories and tables of a whole component are checked when it is loaded, with a better message.
@@ -353,8 +352,8 @@ fn pooling(limits: &Limits, clearing: usize) -> PoolingAllocationConfig {
         .max_memory_size(limits.memory_bytes.next_multiple_of(64 << 10))
         .linear_memory_keep_resident(resident(memories))
         .table_keep_resident(64 << 10)
-        // The part of a fiber's stack that ordinary calls use is zeroed and stays: returning it costs a system call, a
-        // page fault and an interrupt of the other cores for each call.
+        // The part of a fiber's stack that ordinary calls use is zeroed and stays resident, because returning it would cost a
+        // system call, a page fault and an interrupt of the other cores for each call.
         .async_stack_keep_resident(STACK_RESIDENT)
         .decommit_batch_size(clearing)
         // Without the scan, keeping pages makes a fresh instance twelve times slower.

@@ -94,7 +94,7 @@ pub enum Failure {
     Located {
         /// The failure that names the exceeded limit.
         failure: Box<Failure>,
-        /// Where in the author's source, the innermost call first.
+        /// Where in the author's source the limit was exceeded, the innermost call first.
         places: Vec<String>,
     },
     /// A call that reported progress exceeded its time.
@@ -244,7 +244,7 @@ impl Failure {
         }
     }
 
-    /// Returns the usual cause of a failure, for a person, if the failure's message does not name the cause.
+    /// Returns the usual cause of a failure, for the user, if the failure's message does not name the cause.
     pub fn hint(&self) -> Option<&'static str> {
         let reason = match self {
             // For Rust, JavaScript and Python, the printed lines say more.

@@ -53,7 +53,7 @@ pub enum HostReply {
 }
 
 impl FuzzGuest {
-    /// Returns a guest that is called for a tool, within `limits`.
+    /// Returns a guest whose tool is called, within `limits`.
     pub fn called(limits: Limits, permits: Arc<Permits>, services: Services) -> Self {
         let log = Arc::clone(&services.log);
         Self::within(limits, log, Some((permits, services)))

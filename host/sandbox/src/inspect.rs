@@ -66,7 +66,7 @@ const ADAPTER: WorldSpec = WorldSpec {
 const ASYNC: &str = "it uses the component model's async functions, which this host does not run; build it without them \
                      (componentize-qjs: --sync; wit-bindgen: without --async, in Rust without `async` in generate!; a toolchain \
                      for WASI 0.3: its target for WASI 0.2, such as wasm32-wasip2)";
-/// Packages of WASI 0.2 that the host provides, closed and virtual.
+/// WASI 0.2 packages that the host provides, in a virtual form that has no access to the machine.
 const WASI: &[&str] = &["cli", "clocks", "filesystem", "http", "io", "random", "sockets"];
 
 impl WorldSpec {
@@ -91,7 +91,7 @@ pub fn shape(bytes: &[u8]) -> Result<ComponentShape, Failure> {
         return invalid("not WebAssembly: it does not begin with the four bytes '\\0asm'".to_owned());
     }
     let mut shape = ComponentShape::default();
-    // Ends of the enclosing modules and components: the parser also accepts the end of the bytes for them.
+    // Where the enclosing modules and components must end, because the parser also accepts the end of the bytes.
     let mut within = Vec::new();
     let mut module = Needs::default();
     for payload in Parser::new(0).parse_all(bytes) {
@@ -183,7 +183,7 @@ impl Needs {
         self.table_elements = self.table_elements.max(module.table_elements);
     }
 
-    /// Checks that an instance may have these needs.
+    /// Checks that these needs are within the limits of an instance.
     ///
     /// # Errors
     /// [`Failure::Memory`] for the first need over its limit.
@@ -215,7 +215,7 @@ impl ComponentShape {
         self.check(&SKILL, &ADAPTER)
     }
 
-    /// Checks that this is the adapter of a provider and imports only what adapters may.
+    /// Checks that this is the adapter of a provider and imports only interfaces that adapters may use.
     ///
     /// # Errors
     /// [`Failure::InvalidComponent`] names the missing or forbidden interface.

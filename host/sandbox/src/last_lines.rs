@@ -17,7 +17,7 @@ pub(crate) struct LastLines {
 impl LastLines {
     /// Number of lines that are kept.
     const LINES: usize = 5;
-    /// Bytes that are kept of all lines together.
+    /// Total number of bytes that are kept.
     pub(crate) const BYTES: usize = 1 << 10;
 
     /// Returns a sink that forwards to `sink`.
@@ -64,8 +64,8 @@ impl LastLines {
     }
 }
 
-/// Writes the output of a component that is being described to the operator's log. The bound is tighter than for a
-/// call: a folder can hold many components that are never called.
+/// Writes the output of a component that is being described to the operator's log. The limit is lower than for a call, because a
+/// folder can contain many components that are never called.
 pub(crate) struct DescribeLog {
     component: Digest,
     lines_left: Mutex<usize>,

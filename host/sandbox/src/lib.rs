@@ -13,7 +13,7 @@
 //! - [`inspect`]: reads a component without running it.
 //! - [`clean_schema`]: cleans the texts of a schema from a foreign source.
 //!
-//! [`Sandbox::load`] compiles a component once and returns an `InstancePre`. [`Sandbox::call`] takes a slot, creates a
+//! [`Sandbox::load`] compiles a component once and prepares its instantiation. [`Sandbox::call`] waits for pool slots, creates a
 //! store with its budgets, instantiates, calls, and drops everything. No state of a guest survives a call.
 //!
 //! ```

@@ -116,8 +116,8 @@ impl Limiter {
         &self.0
     }
 
-    /// Over the ceiling the guest is stopped. With `-1` as the result, most guests would trap with a
-    /// message that does not mention memory.
+    /// Counts a growth, or stops the guest if it exceeds the ceiling. If the growth returned `-1` instead, most guests would trap
+    /// with a message that does not mention memory.
     fn grow(&mut self, current: usize, desired: usize) -> wasmtime::Result<bool> {
         self.0.take(desired.saturating_sub(current)).map(|()| true).map_err(|wanted| {
             let (wanted, limit) = (format!("{wanted} bytes of memory and tables"), format!("{} bytes", self.0.ceiling));
@@ -190,7 +190,7 @@ mod tests {
     fn tables_have_their_own_bound() {
         let mut limiter = Limiter::new(64 << 20);
         assert!(limiter.table_growing(0, Limits::TABLE_ELEMENTS, None).unwrap());
-        // The maximum that a pool passes is its own bound.
+        // The maximum that a pool passes is the pool's own limit.
         let maximum = Some(Limits::TABLE_ELEMENTS);
         assert!(limiter.table_growing(Limits::TABLE_ELEMENTS, Limits::TABLE_ELEMENTS + 1, maximum).is_err());
         assert!(limiter.table_growing(1, 20, Some(10)).unwrap());

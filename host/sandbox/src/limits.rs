@@ -87,20 +87,19 @@ impl Limits {
     pub(crate) const MEMORIES: u32 = 16;
     /// Maximum tables of one component.
     pub(crate) const TABLES: u32 = 64;
-    /// Memories and tables in one slot of the pool, enough for a typical component. A component
-    /// with more takes several slots.
+    /// Memories and tables in one slot of the pool, enough for a typical component. A component with more needs several slots.
     pub(crate) const MEMORIES_PER_SLOT: u32 = 4;
     pub(crate) const TABLES_PER_SLOT: u32 = 8;
-    /// Maximum nesting of calls of tools by tools. Enough for a tool that searches, one that reads, and one between them.
+    /// Maximum depth of nested tool calls. Enough for a tool that searches, one that reads, and one between them.
     pub(crate) const DEPTH: u32 = 4;
     /// Nested calls of one depth that run concurrently; each depth has its own slots.
     pub(crate) const NESTED_CALLS: u32 = 16;
-    /// A call that may call tools gets this many times `host_calls`. Each of the calls that it runs at once then has
-    /// about as many as a call on its own.
+    /// A call that may call tools gets this many times `host_calls`. Each of its concurrent nested calls then has about as many as
+    /// a call on its own.
     pub(crate) const TOOLS_HOST_CALLS: u32 = 10;
-    /// Nested calls that one call runs side by side. More would take the slots of other calls.
+    /// Nested calls that one call may run concurrently. More would use up the slots of other calls.
     pub(crate) const RUNNING_CALLS: usize = 8;
-    /// Maximum tools, and bytes of tools, that one page of the index has; bytes of a query.
+    /// Maximum number and total bytes of the tools on one page of the index, and maximum bytes of a query.
     pub(crate) const INDEX_TOOLS: usize = 1_000;
     pub(crate) const INDEX_BYTES: usize = 1 << 20;
     pub(crate) const QUERY_BYTES: usize = 1_000;
@@ -108,14 +107,14 @@ impl Limits {
     pub(crate) const WASI_RESOURCES: usize = 256;
     /// Maximum bytes of one read of randomness.
     pub(crate) const RANDOM_BYTES: u64 = 1 << 20;
-    /// Extra entries in the pool. Freed entries are decommitted in batches and are not available meanwhile.
+    /// Extra entries in the pool. Freed entries are decommitted in batches, and are not available until then.
     pub(crate) const IN_CLEARING: u32 = 64;
     /// Maximum core instances of one component; a Python component needs several dozen.
     pub(crate) const CORE_INSTANCES: u32 = 128;
     /// Maximum live component-model handles. Few are useful, because the contract has no resources.
     pub(crate) const HANDLES: usize = 1_000;
-    /// Maximum tools of one component, and maximum bytes of one tool's description and schema. A
-    /// model can be shown all of them.
+    /// Maximum tools of one component, and maximum bytes of one tool's description and schema. Few enough to show all of them to a
+    /// model.
     pub(crate) const TOOLS: usize = 64;
     pub(crate) const DESCRIPTION_BYTES: usize = 8 << 10;
     pub(crate) const SCHEMA_BYTES: usize = 64 << 10;

@@ -10,11 +10,11 @@ const PS: &str = "/bin/ps";
 /// How often the memory is read. Between two reads, a compiler can exceed its limit.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Waits until the process `id` has more than `limit` bytes of resident memory. Never returns for a process that has ended,
-/// which its parent notices.
+/// Waits until the process `id` has more than `limit` bytes of resident memory. Never returns if the process has ended, because its
+/// parent notices that.
 ///
 /// # Errors
-/// The memory cannot be read. The process is then not bounded and must be stopped.
+/// If the memory cannot be read. The process then has no limit and must be stopped.
 pub(crate) async fn over_limit(id: u32, limit: u64) -> io::Result<()> {
     loop {
         match resident(id).await {

@@ -42,10 +42,10 @@ pub enum Content {
 }
 
 impl Content {
-    /// Bytes that each part of a result costs besides its own, which bounds a million empty texts, too.
+    /// Bytes that each part of a result costs in addition to its content. This also bounds a result of a million empty texts.
     pub const OVERHEAD: usize = 32;
 
-    /// Returns this content with cleaned texts, for content of a source outside of the sandbox.
+    /// Returns this content with cleaned texts. Use it for content from a source outside the sandbox.
     #[must_use]
     pub fn cleaned(self) -> Self {
         match self {
@@ -60,7 +60,7 @@ impl Content {
     }
 }
 
-/// The text for a user or another tool. Bytes are described, not shown.
+/// Formats the content for a user or another tool. Bytes are described, not shown.
 impl fmt::Display for Content {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -73,7 +73,7 @@ impl fmt::Display for Content {
     }
 }
 
-/// A value as content: a string becomes text. Cleaned.
+/// Converts a value to cleaned content. A string becomes text.
 impl From<Value> for Content {
     fn from(value: Value) -> Self {
         match clean_json(value) {
@@ -138,7 +138,7 @@ pub fn clean_schema(schema: Value, tool: &str) -> Result<Value, Failure> {
     }
 }
 
-/// Returns the first key that cleaning would change. The parser bounds the depth.
+/// Returns the first key that cleaning would change. The JSON parser has limited the depth.
 fn unclean_key(value: &Value) -> Option<&str> {
     match value {
         Value::Array(items) => items.iter().find_map(unclean_key),
@@ -183,7 +183,7 @@ pub(crate) fn read_content(content: Vec<WitContent>, state: &mut GuestState) -> 
     Ok(out)
 }
 
-/// Cleans every text in a value: an escape in JSON is a character again after parsing. The parser bounds the depth.
+/// Cleans every string in a value, because parsing has turned JSON escapes into characters. The JSON parser has limited the depth.
 fn clean_json(value: Value) -> Value {
     match value {
         Value::String(text) => Value::String(text::clean(&text)),

@@ -16,12 +16,12 @@ use wasmtime::{Config, Engine, Instance, Linker, Module, Store, Val};
 
 use crate::Failure;
 
-/// The export that initialises.
+/// The export that initialises the module.
 pub const INITIALIZE: &str = "wizer_initialize";
 
-/// Instructions that the initialisation may take.
+/// Fuel for the initialisation, about one unit for each instruction.
 const FUEL: u64 = 1_000_000_000;
-/// Zero bytes between two parts of the memory that are stored as one: about the cost of another part.
+/// Parts of the memory with fewer zero bytes between them are stored as one, because each part costs about as many bytes itself.
 const GAP: usize = 16;
 /// Names of the exports by which the state is read. No module has such names.
 const MEMORY: &str = "\u{1}memory";
@@ -150,7 +150,7 @@ struct SavedState {
 }
 
 impl SavedState {
-    /// Runs the initialisation. A call of an import traps.
+    /// Runs the initialisation. Calling an import traps.
     fn after(parts: &Parts, module: &[u8]) -> wasmtime::Result<Self> {
         let mut config = Config::new();
         config.consume_fuel(true).cranelift_nan_canonicalization(true).wasm_backtrace_max_frames(None);
@@ -231,7 +231,7 @@ fn rewrite(parts: &Parts, module: &[u8], state: &SavedState) -> Vec<u8> {
             Payload::DataSection(_) => {
                 let mut section = DataSection::new();
                 for range in &stored {
-                    // A memory of 32 bits: each address is a number of 32 bits.
+                    // The memory is a 32-bit memory, so each address has 32 bits.
                     let offset = ConstExpr::i32_const(number(range.start).cast_signed());
                     section.active(0, &offset, state.memory.get(range.clone()).unwrap_or_default().iter().copied());
                 }
@@ -245,10 +245,10 @@ fn rewrite(parts: &Parts, module: &[u8], state: &SavedState) -> Vec<u8> {
 
 const PAGE: usize = 64 << 10;
 
-/// Copies a module. `change` writes what replaces a section, and returns false for a section to copy.
+/// Copies a module. `change` writes the replacement of a section, or returns false to copy the section.
 fn copy(module: &[u8], mut change: impl FnMut(&Payload<'_>, &mut Encoder) -> bool) -> Vec<u8> {
     let mut encoder = Encoder::new();
-    // `Parts::read` has parsed it to its end.
+    // `Parts::read` has already parsed the whole module.
     for payload in Parser::new(0).parse_all(module).map_while(Result::ok) {
         if change(&payload, &mut encoder) {
             continue;

@@ -1,5 +1,5 @@
-//! Runs a guest of either world: takes slots of the pool, creates the store, enforces the budgets, and classifies what
-//! stopped it.
+//! Runs a guest of either world: waits for pool slots, creates the store, enforces the budgets, and classifies errors that stopped
+//! the guest.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ impl Sandbox {
     /// Waits for the pool slots that a component needs. The permit must outlive the store; otherwise the
     /// next call can find the pool full.
     ///
-    /// A nested call uses slots of its own depth. Otherwise a call could wait for one that waits for it.
+    /// A nested call uses slots of its own depth. Otherwise a call and its nested call could wait for each other.
     pub(crate) async fn slots(&self, slots: u32, depth: u32) -> Result<OwnedSemaphorePermit, Failure> {
         let pool = self.slot_pools.at(depth);
         let free = Arc::clone(&pool.free).acquire_many_owned(slots.min(pool.most));
@@ -102,7 +102,7 @@ async fn within<T>(
     work: impl AsyncFnOnce(&mut Store<GuestState>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let clock = store.data().budget.clock.clone();
-    // A blocked host call does not see epoch ticks.
+    // Epoch ticks do not stop a guest that waits in a host call.
     let answer = clock.limit(work(store)).await;
     let state = store.data();
     state.spent.check_host_calls(&state.budget)?;
@@ -133,14 +133,14 @@ fn classify(error: wasmtime::Error, state: &GuestState, other: impl FnOnce(wasmt
     if let Some(full) = error.downcast_ref::<PoolConcurrencyLimitError>() {
         return Failure::Unavailable(format!("{full}; try again, or lower limits.concurrent_calls"));
     }
-    // The type is private to the engine; a test in `tests/hostile` pins the text.
+    // The type is private to the engine, so the text is compared. A test in `tests/hostile` pins it.
     if error.root_cause().to_string().starts_with(HOSTCALL_FUEL_EXHAUSTED) {
         return Failure::Output { limit: budget.host_call_bytes };
     }
     other(error)
 }
 
-/// Returns the failure for other errors: the guest violated the canonical ABI, such as by invalid UTF-8 or a bad pointer.
+/// Returns the failure for other errors: the guest violated the canonical ABI, for example with invalid UTF-8 or a bad pointer.
 fn broken(error: wasmtime::Error) -> Failure {
     Failure::InvalidOutput(text::excerpt(&error.root_cause().to_string(), 400))
 }

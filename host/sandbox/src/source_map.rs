@@ -14,14 +14,14 @@ impl BundleMap {
         SourceMap::from_slice(bytes).ok().map(Self)
     }
 
-    /// Returns a line that the runtime printed with the author's places instead of those in the bundle. `None` for a stack frame inside
-    /// the SDK or the runtime, which says nothing to the author.
+    /// Returns a line that the runtime printed, with positions in the author's files instead of positions in the bundle. `None` for
+    /// a stack frame inside the SDK or the runtime, which would not help the author.
     pub fn translate(&self, line: &str) -> Option<String> {
         let is_frame = line.trim_start().starts_with("at ");
         let Some((start, end, at)) = place(line) else {
             return (!is_frame || !line.contains("(native)")).then(|| line.to_owned());
         };
-        // Both count columns from 1 in a trace, and from 0 in the map, as with lines.
+        // Lines and columns are counted from 1 in a trace, and from 0 in the map.
         let token = at.0.checked_sub(1).and_then(|row| self.0.lookup_token(row, at.1.saturating_sub(1)));
         let Some(source) = token.and_then(|token| token.get_source()) else { return Some(line.to_owned()) };
         if is_frame && is_sdk(source) {
@@ -41,7 +41,7 @@ fn is_sdk(source: &str) -> bool {
     source.starts_with("sdk/") || source.contains("node_modules/patchbay-sdk/")
 }
 
-/// Finds `/bundle.js:LINE:COLUMN` in a line: start and end of the text, line and column.
+/// Finds `/bundle.js:LINE:COLUMN` in a line. Returns its start and end in the line, the line number and the column.
 fn place(line: &str) -> Option<(usize, usize, (u32, u32))> {
     let name = line.find(BUNDLE)?;
     let start = if line[..name].ends_with('/') { name - 1 } else { name };

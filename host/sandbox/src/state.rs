@@ -25,7 +25,7 @@ pub struct Services {
     pub http: Arc<dyn Http>,
     /// The identity of the call.
     pub call: Arc<dyn CallIdentity>,
-    /// Runs the tools that it calls.
+    /// Runs the tools that the guest calls.
     pub tools: Arc<dyn ToolCaller>,
     /// Runs completions of the agent's model; `None` if the call has no agent.
     pub inference: Option<Arc<dyn Inference>>,
@@ -37,9 +37,9 @@ pub struct Services {
     pub written: Arc<AtomicU64>,
     /// Asks the user for missing capabilities; `None` if the user cannot be asked.
     pub permit_source: Option<Arc<dyn PermitSource>>,
-    /// Denies effects whatever is granted; `None` denies nothing.
+    /// Denies effects regardless of any grants; `None` denies nothing.
     pub gate: Option<Arc<dyn EffectGate>>,
-    /// Replaces clock and randomness, for a call that must be the same in every run. `None` uses the system's.
+    /// Replaces the clock and randomness of a call that must be the same in every run. `None` uses the system's.
     pub fixed: Option<FixedInputs>,
     /// Receives the partial output of the call.
     pub progress: Arc<dyn ProgressSink>,
@@ -47,25 +47,25 @@ pub struct Services {
     pub log: Arc<dyn LogSink>,
 }
 
-/// Clock and randomness of a call that must be the same in every run, such as a test. Without a grant for `clock` or `random`, a call
-/// has the same virtual ones as any other.
+/// Clock and randomness of a call that must be the same in every run, such as a test. They only replace granted ones: without a
+/// grant for `clock` or `random`, every call has the same virtual ones anyway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FixedInputs {
-    /// Where the granted clock starts, as the time since 1970. It advances only by readings and sleeps.
+    /// Where the granted clock starts, as the time since 1970. It only advances when it is read or slept on.
     pub start: Duration,
     /// The seed of the granted randomness.
     pub seed: u64,
-    /// The remaining time that the call is told, whatever is left of it.
+    /// The remaining time that the call sees, regardless of its real remaining time.
     pub time_left: Duration,
 }
 
 /// Asks the user for a capability that a call lacks.
 pub trait PermitSource: Send + Sync {
-    /// Asks whether the call may use `capability` for `effect`, and returns how far the answer reaches. A refusal is
-    /// remembered here, not by the caller. The clock of the call is paused meanwhile.
+    /// Asks whether the call may use `capability` for `effect`, and returns how far the answer reaches. A refusal is remembered
+    /// here, not by the caller. The clock of the call is paused until the answer.
     ///
     /// # Errors
-    /// The reason why the effect cannot happen, regardless of the user's answer. The guest gets it instead of the denial.
+    /// The reason why the effect cannot happen, regardless of the user's answer. The guest receives it instead of the denial.
     fn request<'a>(
         &'a self,
         capability: &'a Capability,
@@ -73,7 +73,7 @@ pub trait PermitSource: Send + Sync {
     ) -> BoxFuture<'a, Result<Permission, Fault>>;
 }
 
-/// Denies effects of a call regardless of its grants. Checked before each effect, and again after the user answered a question.
+/// Denies effects of a call regardless of its grants. Checked before each effect, and again after the user has answered a question.
 pub trait EffectGate: Send + Sync {
     /// Returns the denial of `effect` at this moment.
     fn denial(&self, effect: GuestEffect<'_>) -> Option<Denial>;
@@ -86,11 +86,11 @@ pub enum Permission {
     Refused(Option<String>),
     /// The effect is permitted. The next one needs another answer.
     ThisEffect,
-    /// This is permitted for the rest of this call: the capability, or the part of it that the effect needs.
+    /// The capability, or the part of it that the effect needs, is permitted for the rest of this call.
     ThisCall(Capability),
 }
 
-/// The permits and services of one call, and their use. Shared with tasks that run beside the guest.
+/// The permits and services of one call, and their use. Shared with tasks that run in parallel to the guest.
 pub(crate) struct CallAccess {
     /// The permits when the call began.
     pub(crate) permits: Arc<Permits>,
@@ -104,7 +104,7 @@ struct Account {
     /// The first denial. If the skill fails, this is shown instead of the skill's message.
     denied: Option<Denial>,
     used: BTreeSet<Capability>,
-    /// The permits with each [`Permission::ThisCall`] since the call began; `None` without any.
+    /// The permits including each [`Permission::ThisCall`] of this call; `None` if there was none.
     extended: Option<Arc<Permits>>,
 }
 
@@ -113,7 +113,7 @@ impl CallAccess {
         Self { permits, services, clock, account: Mutex::default() }
     }
 
-    /// Returns the denial of an effect that no grant lifts.
+    /// Returns the denial by the gate, which no grant can lift.
     pub(crate) fn gate_denial(&self, effect: GuestEffect<'_>) -> Option<Denial> {
         self.services.gate.as_ref()?.denial(effect)
     }
@@ -138,7 +138,7 @@ impl CallAccess {
     }
 
     /// Runs `check` with the current permits. Asks the user for each missing grant, if possible, and checks again.
-    /// Returns the permits for `effect`, which are valid for it alone.
+    /// Returns the permits for `effect`, which are valid only for it.
     pub(crate) async fn permitted(
         &self,
         effect: GuestEffect<'_>,
@@ -146,7 +146,7 @@ impl CallAccess {
     ) -> Result<Arc<Permits>, Fault> {
         let mut permits = self.permits();
         loop {
-            // Before a question, and after an answer that may have taken long.
+            // Checked before a question, and again after an answer that may have taken a long time.
             if let Some(denial) = self.gate_denial(effect) {
                 return Err(denial.into());
             }
@@ -162,7 +162,7 @@ impl CallAccess {
         }
     }
 
-    /// Asks for what `denial` lacks. Returns `permits` with a yes to it; `None` for a no.
+    /// Asks for the capability that the denied effect lacks. Returns `permits` with that capability, or `None` if the user refused.
     async fn ask(
         &self,
         denial: &Denial,
@@ -172,7 +172,7 @@ impl CallAccess {
         let (Some(source), Some(capability)) = (&self.services.permit_source, denial.grantable()) else {
             return Ok(None);
         };
-        // Not asked if a yes would not lift the denial.
+        // Do not ask if a yes would not lift the denial.
         let Some(granted) = permits.granting(capability) else { return Ok(None) };
         let pause = self.clock.pause();
         let permission = source.request(capability, effect).await;
@@ -227,9 +227,9 @@ pub(crate) struct GuestState {
     pub(crate) log: Arc<LastLines>,
     /// `None` while a component is asked for its tools, and for an adapter; then no capability is granted.
     pub(crate) access: Option<Arc<CallAccess>>,
-    /// The nested calls that run beside the guest.
+    /// The nested calls that run in parallel to the guest.
     pub(crate) nested: NestedCalls,
-    /// Created at first use: most components do not use WASI.
+    /// Created at first use, because most components do not use WASI.
     pub(crate) wasi: Option<Box<Wasi>>,
 }
 

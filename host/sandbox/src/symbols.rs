@@ -20,9 +20,9 @@ use wasmtime::WasmBacktrace;
 
 use crate::BundleMap;
 
-/// The most modules in the folder; the oldest is removed for a new one. Authors use the newest few.
+/// The most files in the folder. A new file replaces the oldest one, because authors only need the newest few.
 const KEPT: usize = 64;
-/// The most bytes that are read: debug information of a large Rust module has some ten megabytes.
+/// The largest file that is read, in bytes. Debug information of a large Rust module has some ten megabytes.
 const MODULE_BYTES: u64 = 128 << 20;
 /// The most source locations that are shown for one trap.
 const PLACES: usize = 5;
@@ -56,7 +56,7 @@ impl Symbols {
     /// Stores the debug information of a component.
     ///
     /// # Errors
-    /// A file cannot be written. Then traps of the component have no place.
+    /// If a file cannot be written. Traps of the component then cannot be located.
     pub fn keep(&self, component: &Digest, info: &DebugInfo) -> io::Result<()> {
         fs::create_dir_all(&self.folder)?;
         let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
@@ -74,7 +74,7 @@ impl Symbols {
         self.path(component).with_extension("map")
     }
 
-    /// Returns the lines that a component printed, with the places of its author's sources.
+    /// Returns the lines that a component printed, with positions in the author's sources.
     pub fn translated(&self, component: &Digest, printed: Vec<String>) -> Vec<String> {
         let Some(map) = read(&self.map_path(component)).and_then(|bytes| BundleMap::read(&bytes)) else {
             return printed;
@@ -82,8 +82,8 @@ impl Symbols {
         map.translate_all(&printed)
     }
 
-    /// Removes all but the newest files. Another process may remove the same ones, and a file too many does
-    /// no harm, so errors are ignored.
+    /// Removes all but the newest files. Errors are ignored, because another process may remove the same files, and an extra file
+    /// does no harm.
     fn remove_oldest(&self) {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let mut modules: Vec<(SystemTime, PathBuf)> =
@@ -117,7 +117,7 @@ impl Symbols {
     }
 }
 
-/// Reads a file of debug information. `None` if there is none that can be used.
+/// Reads a file of debug information. `None` if the file is missing or too large.
 fn read(path: &Path) -> Option<Vec<u8>> {
     let is_small = fs::metadata(path).is_ok_and(|found| found.len() <= MODULE_BYTES);
     is_small.then(|| fs::read(path).ok()).flatten()
@@ -133,7 +133,7 @@ struct DebugModule<'a> {
 }
 
 impl<'a> DebugModule<'a> {
-    /// `None` if the bytes are not a module, or contain no debug information.
+    /// Parses a module. `None` if the bytes are not a module, or contain no debug information.
     fn read(module: &'a [u8]) -> Option<Self> {
         let (mut imported, mut code, mut bodies, mut sections) = (0, 0, Vec::new(), Vec::new());
         for payload in Parser::new(0).parse_all(module) {
@@ -163,8 +163,8 @@ impl<'a> DebugModule<'a> {
         Some(Self { imported, bodies, context })
     }
 
-    /// Adds the places of one frame: several if functions were inlined. Where the engine has added code of its own, such as where it
-    /// counts fuel, it knows no offset; then the function's first line has to do.
+    /// Adds the places of one frame, which are several if functions were inlined. In code that the engine itself has added, for
+    /// example to count fuel, the offset is unknown, and the function's first line is used instead.
     fn add_places(&self, function: u32, offset: Option<usize>, places: &mut Vec<String>) {
         let body = function.checked_sub(self.imported).and_then(|index| self.bodies.get(index as usize));
         let Some((start, first)) = body else { return };
@@ -174,7 +174,7 @@ impl<'a> DebugModule<'a> {
         }
     }
 
-    /// Adds the places of an address. Returns whether it has a line, which code of a compiler's own lacks.
+    /// Adds the places of an address. Returns whether it has a source line, because code that the compiler added has none.
     fn add_places_at(&self, address: u64, places: &mut Vec<String>) -> bool {
         let mut is_found = false;
         let Ok(mut frames) = self.context.find_frames(address).skip_all_loads() else { return false };

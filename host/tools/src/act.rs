@@ -12,10 +12,9 @@ use crate::{
 /// An act that a skill is about to perform, as a question shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Act {
-    /// The action, its object and its extent: `Overwrite src/pool.rs: +60 −15`. Cleaned; a
-    /// long one has its middle left out.
+    /// The action, its object and its extent: `Overwrite src/pool.rs: +60 −15`. Cleaned; the middle of a long title is left out.
     pub title: String,
-    /// More about it, a line each, as the title.
+    /// Further details, one in each line, cleaned and shortened like the title.
     pub lines: Vec<String>,
     /// The changes of a text file, if there is one.
     pub diff: Option<FileDiff>,
@@ -23,7 +22,8 @@ pub struct Act {
     pub path: Option<String>,
     /// The digest of the whole effect and of the file that it replaces or deletes.
     pub digest: Digest,
-    /// The digest of the same effect once it has taken place, if that is another one: it then finds the file that it wrote.
+    /// The digest that the same effect has if it is repeated, when its files already have the new contents. `None` if this is the
+    /// same digest or a file is deleted.
     pub digest_again: Option<Digest>,
 }
 
@@ -82,7 +82,7 @@ pub(crate) struct FileAct {
 }
 
 impl FileAct {
-    /// Describes `edit` of a file that is `before`.
+    /// Describes `edit` of a file. `before` is the file as it is now.
     pub(crate) fn new(edit: FileEdit<'_>, before: Option<&FoundFile>) -> Self {
         let FileEdit { path, contents: new } = edit;
         let (title, lines, diff) = change(path, new, before);
@@ -157,7 +157,7 @@ fn change(path: &str, new: Option<&[u8]>, before: Option<&FoundFile>) -> (String
 /// Returns the title of an effect, then its lines.
 fn lines(effect: GuestEffect<'_>) -> Vec<String> {
     match effect {
-        // `FileAct` describes them.
+        // `FileAct` describes these effects.
         GuestEffect::Write { path, .. } | GuestEffect::Delete { path } => vec![format!("Change {}", word(path))],
         GuestEffect::Change { edits } => vec![format!("Change {} files", edits.len())],
         GuestEffect::Read { path } => vec![format!("Read {}", word(path))],
@@ -241,7 +241,7 @@ fn shown(contents: &[u8]) -> String {
     }
 }
 
-/// Returns `text`; of a long one the beginning and the end, before it is escaped character by character.
+/// Returns `text`, without the middle if it is long, which limits how much must be escaped.
 fn cut(text: &str) -> String {
     without_middle(text, Act::LINE)
 }
@@ -326,7 +326,7 @@ mod tests {
             ["Create new: +1", "1 + a", "Overwrite old: +1 −1", "1   a", "2 - b", "2 + B", "Delete gone: −1", "1 - c"];
         assert_eq!(act.diff.unwrap().to_string().lines().collect::<Vec<_>>(), expected);
         assert_eq!((act.path, act.digest_again), (None, None));
-        // Another file on disk, or another order, is another act.
+        // The same changes of a file with other contents are a different act.
         let mut other = found.clone();
         other[1] = Some(before(b"a\n"));
         assert_ne!(Act::new(GuestEffect::Change { edits: &edits }, files(&other)).digest, act.digest);

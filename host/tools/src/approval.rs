@@ -17,11 +17,12 @@ use crate::{
 
 /// Shows questions to the user. Implemented by fronts.
 pub trait Approver: Send + Sync {
-    /// Asks `question` and waits for the answer, which is one of [`Question::answers`] or [`Approval::Never`]; any other one
+    /// Asks `question` and waits for the answer, which is one of [`Question::answers`] or [`Approval::Never`]; any other answer
     /// counts as no. If the future is dropped, the question is withdrawn.
     fn approve(&self, question: Question) -> BoxFuture<'_, PersonAnswer>;
 
-    /// Reports that the grant of [`Approval::Always`] was stored, or why not: then the answer is [`Approval::Once`].
+    /// Reports that the grant of [`Approval::Always`] was stored, or why not. In the second case, the answer counts as
+    /// [`Approval::Once`].
     fn grant_stored(&self, _question: &Question, _stored: Result<(), String>) {}
 }
 
@@ -32,13 +33,13 @@ pub(crate) struct QuestionPermits {
 }
 
 impl QuestionPermits {
-    /// Open questions of all sessions.
+    /// Limit of open questions in all sessions together.
     const ALL: usize = 8;
-    /// Open questions of one session, which must not use up the process's limit.
+    /// Limit of open questions in one session, because a single session must not use up the process's limit.
     const OF_SESSION: usize = Self::ALL / 2;
-    /// Questions of nested calls of all sessions that wait for a permit. Together with a session's open questions, they
-    /// equal the number of calls that a program can run in parallel. Each can hold one of the pool slots for
-    /// nested calls, and therefore all of them, with the open ones, must be fewer than these slots.
+    /// Limit of waiting questions of nested calls, in all sessions together. With a session's open questions, this equals the
+    /// number of calls that a program can run in parallel. Each question can hold one of the pool slots for nested calls, so all
+    /// open and waiting questions together must be fewer than these slots.
     const WAITING: usize = 4;
 }
 
@@ -60,13 +61,13 @@ impl Default for QuestionPermits {
 
 /// The grant that a question offers, in the store.
 pub(crate) struct StoredGrant {
-    /// Returns whether the store has it.
+    /// Resolves to whether the store contains the grant.
     exists: BoxFuture<'static, Result<bool, StoreError>>,
     add: BoxFuture<'static, Result<(), StoreError>>,
 }
 
 impl StoredGrant {
-    /// Returns the access to `grant`. `files` returns the list of the skill's files, which is stored with it.
+    /// Returns the access to `grant` in `store`. `files` resolves to the list of the skill's files, which is stored with the grant.
     pub(crate) fn new(
         store: &Store,
         grant: GrantRow,
@@ -92,14 +93,14 @@ impl StoredGrant {
     }
 }
 
-/// The answers of one session that apply to more than the question they were given to.
+/// The answers of one session that apply to more than the question that they were given for.
 #[derive(Default)]
 struct SharedAnswers {
     /// The answers for the session: [`Approval::Session`], [`Approval::Wide`], [`Approval::Exact`],
     /// [`Approval::Folder`] and [`Approval::Never`].
     kept: BTreeMap<ApprovalScope, Approval>,
-    /// How often [`Approval::Always`] was stored. It answers the questions that are open at that
-    /// moment; later ones read the grants.
+    /// How many times [`Approval::Always`] was stored. It answers the questions that are open at that moment; later questions read
+    /// the grants.
     granted: BTreeMap<ApprovalScope, u64>,
 }
 
@@ -111,7 +112,7 @@ impl SharedAnswers {
             .chain(subject.wide_scope())
             .chain(subject.exact_scopes().into_iter().next())
             .chain(subject.folder_scopes());
-        // Without any answer, most calls end here.
+        // Most calls end here, because there is no answer yet.
         let answer = if self.kept.is_empty() { None } else { scopes.filter_map(|scope| self.kept.get(&scope)).next() };
         let answer = answer.copied();
         answer.filter(|answer| *answer == Approval::Never || !question.only_once)
@@ -136,11 +137,11 @@ impl SharedAnswers {
     }
 }
 
-/// The questions and answers of one session, which keeps it while it is open.
+/// The questions and answers of one session. The session keeps this as long as it is open.
 pub struct Approvals {
     approver: Arc<dyn Approver>,
     answers: watch::Sender<SharedAnswers>,
-    /// The calls that wait for an answer, in the order in which they began to.
+    /// The calls that wait for an answer, in the order in which they began to wait.
     asking: Mutex<Vec<Asked>>,
     /// Permits for the open questions of the session.
     permits: Arc<Semaphore>,
@@ -180,8 +181,8 @@ impl Drop for AskingCall<'_> {
     }
 }
 
-/// The user's decisions for one session, shared by the session and its agents: the approvals, which are empty until a
-/// front gives an approver, and the mode.
+/// The user's decisions for one session, shared by the session and its agents: the mode, and the approvals, which are empty until a
+/// front provides an approver.
 #[derive(Clone, Default)]
 pub struct ApprovalSlot(Arc<Mutex<Option<Arc<Approvals>>>>, ModeSlot);
 
@@ -224,11 +225,10 @@ impl Approvals {
         self.asking.lock().iter().find(|asked| asked.agent == agent).cloned()
     }
 
-    /// Returns the answer to `question`. Each call asks for itself, even if another one asks for the same: only an
-    /// answer for the session and a stored grant answer other questions, and those that are open then are withdrawn.
-    /// [`Approval::Always`] adds `grant` first. If as many questions are open as the session or, by `permits`, the
-    /// process may have, the question of a nested call waits, because its program could not ask again. It is not
-    /// opened if it was answered meanwhile.
+    /// Returns the answer to `question`. Each call asks its own question, even if another call asks the same one. Only an answer
+    /// for the session or a stored grant applies to other questions, and withdraws those that are open. [`Approval::Always`] adds
+    /// `grant` first. If the session has its maximum of open questions, or if `permits` shows that the process has, the question of
+    /// a nested call waits, because its program could not ask again. It is not opened if it was answered in the meantime.
     ///
     /// # Errors
     /// [`NoQuestionPermit`]: the question cannot be opened and cannot wait.
@@ -274,7 +274,7 @@ impl Approvals {
             },
             answer => answer,
         };
-        // Before the permit is free: the next question that waits for it reads the answer.
+        // This comes before the permit is released, because the next waiting question reads the answer.
         self.answers.send_modify(|answers| answers.add(&question, approval));
         Ok(PersonAnswer { approval, said, client })
     }
@@ -290,13 +290,13 @@ impl Approvals {
         let found = changes.wait_for(|answers| answer(answers).is_some()).await.map(|answers| answer(&answers));
         match found {
             Ok(Some(answer)) => answer,
-            // `self` keeps the sender.
+            // Unreachable, because `self` keeps the sender.
             _ => std::future::pending().await,
         }
     }
 }
 
-/// Returns whether the grant that `question` offers was stored meanwhile.
+/// Returns whether the grant that `question` offers was stored in the meantime.
 async fn exists(grant_exists: BoxFuture<'static, Result<bool, StoreError>>, question: &Question) -> bool {
     grant_exists.await.unwrap_or_else(|error| {
         tracing::error!(subject = ?question.subject.scope(), "cannot read the grants: {error}");
@@ -304,11 +304,11 @@ async fn exists(grant_exists: BoxFuture<'static, Result<bool, StoreError>>, ques
     })
 }
 
-/// The permits of a question that were free at once.
+/// The permits of a question that were available immediately.
 struct FreePermits {
     of_session: Option<OwnedSemaphorePermit>,
     of_process: Option<OwnedSemaphorePermit>,
-    /// The permit to wait for the rest.
+    /// The permit to wait for the missing ones.
     waiting: Option<OwnedSemaphorePermit>,
 }
 
@@ -332,7 +332,7 @@ impl FreePermits {
     /// Returns all permits of the question, and whether it had to wait for them.
     async fn wait(self, of_session: &Arc<Semaphore>, permits: &QuestionPermits) -> (impl Send + use<>, bool) {
         let Self { of_session: session_permit, of_process, waiting } = self;
-        // Acquire the session's permit first: one session never takes more than half of the process's permits.
+        // Acquire the session's permit first, because one session must never take more than half of the process's permits.
         let session_permit = or_wait(session_permit, Arc::clone(of_session)).await;
         let process_permit = or_wait(of_process, Arc::clone(&permits.open)).await;
         ((session_permit, process_permit), waiting.is_some())
@@ -514,7 +514,7 @@ mod tests {
             let answer = approvals.ask(question, &QuestionPermits::default(), storing(Ok(()))).await;
             assert_eq!(answer, Ok(expected.into()));
         }
-        // An earlier yes for the session does not extend to where only one act can be allowed.
+        // An earlier yes for the session does not apply to a question that can only allow one act.
         let (person, approvals) = approvals(session);
         ask(&approvals, b"files", Capability::Kv).await;
         let in_home = Question { only_once: true, ..question(b"files", Capability::Kv) };
@@ -543,7 +543,7 @@ mod tests {
             let question = question(&[number as u8], Capability::Kv);
             async move { approvals.ask(question, permits, storing(Ok(()))).await }
         };
-        // One session does not take the permits of all.
+        // One session cannot use up all permits.
         let asked = |session: usize| {
             futures_util::future::join_all((0..=QuestionPermits::OF_SESSION).map(move |number| ask(session, number)))
         };
@@ -563,7 +563,7 @@ mod tests {
         Question { chain, ..question(&[number as u8], Capability::Kv) }
     }
 
-    /// Eight calls are as many as a program runs side by side.
+    /// A program runs at most eight calls in parallel.
     #[tokio::test]
     async fn nested_calls_wait_for_room() {
         let (person, approvals) = gated(Approval::Once);
@@ -572,7 +572,7 @@ mod tests {
         let mut asked = Box::pin(futures_util::future::join_all((0..8).map(nested).map(ask)));
         assert!(asked.as_mut().now_or_never().is_none());
         assert_eq!(person.open.load(Ordering::Relaxed), 4);
-        // No further one waits, and a call that is not nested fails as before.
+        // A ninth call does not wait, and a call that is not nested fails as before.
         assert_eq!(ask(nested(8)).await, Err(NoQuestionPermit::Session));
         assert_eq!(ask(question(&[8], Capability::Kv)).await, Err(NoQuestionPermit::Session));
         person.answer(8);
@@ -594,14 +594,14 @@ mod tests {
         assert_eq!((open(0), open(1)), (4, 4));
         let mut third = Box::pin(ask(2, nested(0)));
         assert!(third.as_mut().now_or_never().is_none());
-        // Four wait: no further one of any session does.
+        // Four questions are waiting, so another question of any session is refused.
         assert_eq!(ask(1, nested(5)).await, Err(NoQuestionPermit::Session));
         assert_eq!(ask(2, nested(1)).await, Err(NoQuestionPermit::Process));
         // The next answer releases a permit for the session that has none.
         sessions[0].0.answer(1);
         assert!(first.as_mut().now_or_never().is_none() && third.as_mut().now_or_never().is_none());
         assert_eq!((open(0), open(2)), (3, 1));
-        // A stop of the first program releases its permit at once.
+        // Stopping the first program releases its permits immediately.
         drop(first);
         assert!(ask(2, nested(1)).now_or_never().is_none());
         assert_eq!(open(2), 2);

@@ -4,12 +4,12 @@
 //! Six types describe a call. Each part of the host has its own, with only the data that it
 //! needs, for as long as it needs it:
 //!
-//! | type | made by | lives as long as | contents |
+//! | type | made by | lifetime | contents |
 //! | --- | --- | --- | --- |
 //! | [`CallContext`] | the caller | the outermost call and all calls nested in it | who asks, the session, the workspace, the skills |
 //! | [`ToolInvocation`] | the caller | until the call begins | the tool and its input, which differ for each nested call |
 //! | `CallRecord` (`record.rs`) | [`Tools::run`](crate::Tools::run) | the call | permissions, effects, approvals; the guest writes to it |
-//! | `JournalRow` (`store`) | the record, at the end | as the journal keeps it | the columns of one row: ids, hashes, sizes, the outcome |
+//! | `JournalRow` (`store`) | the record, at the end | stored in the journal | the columns of one row: ids, hashes, sizes, the outcome |
 //! | `Services` (`sandbox`) | `services/` | the call | the host's side of each import of the guest, on this crate's types |
 //! | `Call` (`sandbox`) | `run.rs` | until the guest is started | the component, its input and limits: all that the sandbox needs to know |
 //!
@@ -50,7 +50,7 @@ pub struct CallContext {
     pub progress: Arc<dyn ProgressSink>,
     /// Runs completions of `agent`'s model; `None` makes `inference` unavailable.
     pub inference: Option<Arc<dyn Inference>>,
-    /// How far the tools of the session may go.
+    /// The session's mode, which limits its tools.
     pub mode: ModeSlot,
     /// Asks the user for missing capabilities; `None` if the user cannot be asked.
     pub approvals: Option<Arc<Approvals>>,
@@ -88,7 +88,7 @@ pub struct ToolInvocation<'a> {
     pub input: &'a Value,
     /// Media type and bytes of each attachment.
     pub attachments: Vec<(String, Vec<u8>)>,
-    /// Makes the row of the result, for tools of the host that commit it themselves.
+    /// Creates the row of the result, for tools of the host that commit it themselves.
     pub row: Option<Arc<dyn ResultRow>>,
     /// The calling call and the rest of its budget; `None` for an outermost call, which has a full budget.
     pub(crate) parent: Option<(Arc<CallRecord>, Budget)>,
@@ -132,7 +132,7 @@ impl<'a> SkillTool<'a> {
     /// Finds a tool of `snapshot` by its full name, `SKILL__TOOL`.
     ///
     /// # Errors
-    /// Fails with [`ToolError::NotFound`] only.
+    /// Only [`ToolError::NotFound`].
     pub fn find(snapshot: &'a Snapshot, name: &'a str) -> Result<Self, ToolError> {
         let of_skill = |(skill, spec): (&'a Skill, &'a ToolSpec)| {
             Some(Self { full_name: name, skill, spec, component: skill.component? })
@@ -152,8 +152,8 @@ impl<'a> ResolvedTool<'a> {
     /// `outside` belong to the call's context.
     ///
     /// # Errors
-    /// [`ToolError::NotFound`]; [`ToolError::NotForModels`] for a tool of a skill for people,
-    /// unless the user is the caller.
+    /// [`ToolError::NotFound`]; [`ToolError::NotForModels`] for a tool of a skill that only users may call, unless the user is the
+    /// caller.
     pub fn find(
         asker: &Asker,
         snapshot: &'a Snapshot,

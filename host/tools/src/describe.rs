@@ -25,23 +25,23 @@ use crate::Tools;
 pub struct Described {
     /// The tools, or the problem, by digest of the component.
     pub answers: BTreeMap<Digest, DescribedTools>,
-    /// Whether a component's file changed before it could be asked. The answer is a problem then; scanning its
-    /// root again reads the new file.
+    /// Whether a component's file changed before it could be asked. Its answer is then a problem, and scanning its root again reads
+    /// the new file.
     pub changed: bool,
 }
 
-/// A [`DescribedTools`] as stored.
+/// The stored form of [`DescribedTools`].
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum StoredDescription {
-    /// Tools whose schemas were accepted, and the version of the rules. Answers of older builds have another form.
+    /// Tools whose schemas were accepted, and the version of the rules. Older builds stored answers in another form.
     Judged { rules: u32, tools: Vec<ToolSpec> },
     Problem {
         code: Code,
         message: String,
-        /// Build and limits that the problem depends on; under others, the component is asked again.
+        /// The build and the limits that the problem depends on. Under others, the component is asked again.
         under: String,
-        /// Whether a time limit was exceeded; another try can succeed and is made on request.
+        /// Whether a time limit was exceeded. Another try can succeed, but is only made on request.
         #[serde(default)]
         limit: bool,
     },
@@ -83,7 +83,7 @@ pub(crate) fn bundled(json: &str) -> Option<(Digest, Arc<[ToolSpec]>)> {
 pub struct DescribeOutcome {
     /// The tools, or the problem that a snapshot shows.
     pub answer: DescribedTools,
-    /// The failure of the sandbox, if any; then `answer` is a problem.
+    /// The failure of the sandbox, if any. In this case, `answer` is a problem.
     pub failure: Option<Failure>,
 }
 
@@ -129,12 +129,12 @@ impl Tools {
         self.describe_roots(&[group], false, watch).await
     }
 
-    /// Returns the tools of each component of `groups`, or why it has none. Stored answers are used without reading or
-    /// running the component. The other components are compiled and asked, group by group in order, until the time of
-    /// their group is over; the component that exceeds it and those after it have the problem `root_limit`.
+    /// Returns the tools of each component of `groups`, or why it has none. Stored answers are used without reading or running the
+    /// component. The other components are compiled and asked, group by group in order, until the group's time is over. The
+    /// component that exceeds it and all later ones have the problem `root_limit`.
     ///
-    /// Failures by a time limit are stored too, for this build and these limits; otherwise every start would
-    /// repeat them. `again` retries them.
+    /// Failures caused by a time limit are stored too, for this build and these limits, because every start would otherwise repeat
+    /// them. `again` retries them.
     ///
     /// `watch` receives the number of new components that are done and their total, starting with 0; it
     /// is not called if there are none.
@@ -190,8 +190,7 @@ impl Tools {
         Ok(Some(answers))
     }
 
-    /// Returns the cached and stored answers, and the components without one. A component of
-    /// two groups belongs to the first.
+    /// Returns the cached and stored answers, and the components without one. A component in two groups belongs to the first.
     async fn answers<'g, 'c>(&self, groups: &'g [Group<'c>], again: bool) -> Result<Answers<'g, 'c>, StoreError> {
         let all: BTreeSet<Digest> =
             groups.iter().flat_map(|group| &group.components).map(|component| component.digest()).collect();
@@ -222,8 +221,8 @@ impl Tools {
         Ok((answers, new))
     }
 
-    /// Returns the stored answer; `None` if the component must be asked again, for example
-    /// because other rules accepted it.
+    /// Returns the stored answer; `None` if the component must be asked again, for example because it was accepted under other
+    /// rules.
     fn read_kept(&self, digest: &Digest, json: &str, group: &Group<'_>, again: bool) -> Option<DescribedTools> {
         match serde_json::from_str(json) {
             Ok(StoredDescription::Judged { rules, tools }) => (rules == RULES).then(|| Ok(tools.into())),
@@ -264,7 +263,7 @@ impl Tools {
         group: &Group<'_>,
     ) -> Result<(Digest, Result<DescribedTools, Changed>), StoreError> {
         let digest = component.digest();
-        // The component is blocked: its code must not run, even if an answer is stored.
+        // The code of a blocked component must not run.
         if self.store.is_blocked(&digest).await? {
             return Ok((digest, Ok(Err(blocked_problem(&digest)))));
         }
@@ -318,7 +317,7 @@ impl Tools {
         format!("{} rules {RULES} {:?}", env!("CARGO_PKG_VERSION"), self.sandbox.limits())
     }
 
-    /// Returns the conditions that a failure by a time limit depends on.
+    /// Returns the conditions that a failure caused by a time limit depends on.
     fn limit_conditions(&self, group: &Group<'_>) -> String {
         format!("{} compile_s={}", self.conditions(), group.compile_s)
     }

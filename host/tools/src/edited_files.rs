@@ -1,9 +1,9 @@
 //! Reads and writes the files of the workspace, in the user's editor if the session has one: reads return unsaved text, and writes
-//! change it. Lists, deletions, binary files and files over [`EditedFiles::EDITOR_BYTES`] use the disk. For calls of skills, and for
-//! `/undo`.
+//! change it. Lists, deletions, binary files and files over [`EditedFiles::EDITOR_BYTES`] use the disk. Used by calls of skills and
+//! by `/undo`.
 //!
-//! Unfortunately an editor cannot say which files have unsaved changes, so a search would have to request every file. It
-//! does for up to [`EditedFiles::EDITOR_FILES`] files; a wider search stays on the disk.
+//! Unfortunately an editor cannot say which files have unsaved changes, so a search has to request every file. It does so for up to
+//! [`EditedFiles::EDITOR_FILES`] files; a wider search only reads the disk.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -17,7 +17,7 @@ use tokio::time::timeout;
 
 use crate::Editor;
 
-/// The files of a workspace for one call, with the text that the user's editor has.
+/// The files of a workspace for one call, including unsaved text in the user's editor.
 pub(crate) struct EditedFiles {
     files: LocalFiles,
     editor: Option<Arc<dyn Editor>>,
@@ -26,7 +26,7 @@ pub(crate) struct EditedFiles {
     read_in_editor: Mutex<Option<ReadInEditor>>,
 }
 
-/// The last file that a call read in the editor, for reads of its further parts.
+/// The last file that a call read in the editor, kept for reads of its other parts.
 struct ReadInEditor {
     path: String,
     contents: Arc<[u8]>,
@@ -37,11 +37,11 @@ impl EditedFiles {
     const EDITOR_BYTES: usize = 4 << 20;
     /// Most files that a search reads from the editor.
     const EDITOR_FILES: u32 = 200;
-    /// Most bytes that a search reads from the editor, in all. They are in memory until the search ends.
+    /// Most bytes that a search reads from the editor in total. They are in memory until the search ends.
     const SEARCHED_EDITOR_BYTES: usize = 16 << 20;
     /// Most characters of an editor's error.
     const EDITOR_ERROR: usize = 300;
-    /// How long an editor may take for an answer while no clock of the call runs, in minutes. It may ask its user first.
+    /// How many minutes an editor may take to respond while the call's clock does not run. It may ask its user first.
     const EDITOR_MINUTES: u64 = 5;
 
     /// Returns the files of the workspace at the canonical path `workspace`.
@@ -49,7 +49,7 @@ impl EditedFiles {
         Self { files, editor, workspace, read_in_editor: Mutex::default() }
     }
 
-    /// Reads a part of a file in the editor. The first part is read again; further ones come from the same text.
+    /// Reads a part of a file in the editor. The first part is always read anew; the following parts come from the same text.
     async fn read_in_editor(
         &self,
         editor: &dyn Editor,
@@ -81,7 +81,7 @@ impl EditedFiles {
         Ok(part)
     }
 
-    /// Searches the editor's texts in place of the files, unless there are too many files or bytes: then the disk alone.
+    /// Searches the editor's texts instead of the files. If there are too many files or bytes, searches only the disk.
     async fn search_in_editor(
         &self,
         editor: &dyn Editor,
@@ -95,7 +95,7 @@ impl EditedFiles {
             after: None,
             max_entries: Self::EDITOR_FILES,
         };
-        // With a halt of its own: the end of this listing must not halt the search.
+        // The listing has its own halt, because its end must not halt the search.
         let listing = SearchBounds { until: bounds.until, bytes: bounds.bytes, halt: Default::default() };
         let mut texts = EditorTexts::new();
         let mut bytes = 0;
@@ -138,8 +138,8 @@ impl EditedFiles {
         written.map(|()| None).map_err(|error| editor_error("write", path, &error))
     }
 
-    /// Checks a write or deletion, and returns the file that it would find; `None` if there is none. A
-    /// write finds the text in the editor.
+    /// Checks a write or deletion, and returns the file that it would find; `None` if there is none. For a write, this is the text
+    /// in the editor.
     pub(crate) async fn before_change(&self, path: &str, is_write: bool) -> Result<Option<FoundFile>, FilesError> {
         let on_disk = self.files.before_change(path.to_owned()).await?;
         self.before_change_in_editor(path, is_write, on_disk).await
@@ -184,7 +184,7 @@ impl EditedFiles {
     }
 }
 
-/// Returns the error of an editor, which is untrusted text.
+/// Returns an error with the editor's message, which is untrusted text.
 fn editor_error(action: &str, path: &str, error: &str) -> FilesError {
     let (path, error) = (text::excerpt(path, 200), text::excerpt(error, EditedFiles::EDITOR_ERROR));
     FilesError::Editor(format!("the editor could not {action} '{path}': {error}"))

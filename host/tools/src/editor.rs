@@ -1,11 +1,11 @@
-//! The user's editor, through which skills that change files read and write. Implemented by fronts that run in an editor;
-//! the services of a call use it.
+//! The user's editor. Skills read files and change them through it. Implemented by fronts that run in an editor; the services of a
+//! call use it.
 
 use std::path::Path;
 
 use futures_util::future::BoxFuture;
 
-/// Reads and writes text files as an editor has them: with changes that are not saved. The caller has checked the path.
+/// Reads and writes text files as an editor has them, with unsaved changes. The caller has checked the path.
 pub trait Editor: Send + Sync {
     /// Returns whether [`Editor::read`] works.
     fn can_read(&self) -> bool;

@@ -64,7 +64,7 @@ fn not_found_in(name: &str) -> &'static str {
     if name.starts_with("mcp__") { ": no available MCP server has it" } else { " in snapshot" }
 }
 
-/// Returns the message of a failure. The skill's own message is shown as it is; a message of the host names the tool.
+/// Returns the message of a failure. The skill's own message is shown unchanged; a message of the host names the tool.
 fn shown(tool: &str, failure: &Failure) -> String {
     match failure {
         Failure::Failed { message, .. } => message.clone(),
@@ -99,8 +99,8 @@ impl ToolError {
         }
     }
 
-    /// Returns the message for the user: with the place in the author's source where the skill trapped, if that is
-    /// known, the usual cause, and the last lines that it printed. A model does not need them.
+    /// Returns the message for the user. It includes the place in the author's source where the skill trapped, if that is known,
+    /// the usual cause, and the last lines that the skill printed. A model does not need these.
     pub fn for_person(&self) -> String {
         let mut message = self.to_string();
         if let Self::Failure { failure, .. } = self {

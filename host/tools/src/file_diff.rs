@@ -12,12 +12,12 @@ use crate::{
 
 /// Unchanged lines before and after each change.
 const CONTEXT: usize = 3;
-/// Lines that are kept, and their bytes in all; further changed lines are counted.
+/// Limits of the lines that are kept, and of their total bytes. More changed lines are only counted.
 const LINES: usize = 2_000;
 const BYTES: usize = 256 << 10;
 /// Characters of a line that are kept.
 const LINE: usize = 1_000;
-/// Bytes that are compared line by line. Of more, all old lines are removed ones, and all new lines added ones.
+/// The most bytes that are compared line by line. In longer texts, all old lines count as removed, and all new lines as added.
 const COMPARED: usize = 256 << 10;
 
 /// The lines that differ between two texts, with unchanged ones around them.
@@ -69,8 +69,8 @@ impl DiffLine {
 }
 
 impl FileDiff {
-    /// Compares a file's text with its new one. Takes bounded steps and memory besides the texts, and no clock: equal texts always
-    /// have the same difference.
+    /// Compares a file's old text with the new one. The number of steps is limited, and so is the memory besides the texts. No
+    /// clock is involved, so equal texts always have the same difference.
     pub fn new(old: &str, new: &str) -> Self {
         let (start, end) = common_ends(old, new);
         let (old_part, new_part) = (&old[start..old.len() - end], &new[start..new.len() - end]);
@@ -98,7 +98,7 @@ impl FileDiff {
         diff
     }
 
-    /// Adds the difference of another file below `heading`. The bounds apply to all files together.
+    /// Adds the difference of another file below `heading`. The limits apply to all files together.
     pub fn append(&mut self, heading: &str, other: Self) {
         self.added += other.added;
         self.removed += other.removed;
@@ -121,7 +121,7 @@ impl FileDiff {
         largest.unwrap_or_default().to_string().len()
     }
 
-    /// Returns how many lines differ: `+60 −15`, or that none does.
+    /// Returns how many lines differ, such as `+60 −15`, or `no change`.
     pub fn counts(&self) -> String {
         match (self.added, self.removed) {
             (0, 0) => "no change".to_owned(),
@@ -132,7 +132,7 @@ impl FileDiff {
     }
 }
 
-/// All that is known of the difference, a line each with its number and sign.
+/// Formats all lines that were kept, each with its number and sign.
 impl fmt::Display for FileDiff {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let digits = self.digits();
@@ -151,7 +151,7 @@ impl fmt::Display for FileDiff {
     }
 }
 
-/// Returns the bytes of whole lines with which both texts begin, and with which both end.
+/// Returns the bytes of the whole lines that both texts have in common at their beginning, and at their end.
 fn common_ends(old: &str, new: &str) -> (usize, usize) {
     let same = old.bytes().zip(new.bytes()).take_while(|(old, new)| old == new).count();
     let is_whole = |text: &str| same == text.len();
@@ -161,7 +161,7 @@ fn common_ends(old: &str, new: &str) -> (usize, usize) {
     };
     let (old, new) = (&old.as_bytes()[start..], &new.as_bytes()[start..]);
     let same = old.iter().rev().zip(new.iter().rev()).take_while(|(old, new)| old == new).count();
-    // A line in which one of them differs is not common. Both parts may also be whole from the start of a line.
+    // A line that differs in one of the texts is not common. The common end can also begin at the start of a line.
     let tail = &old[old.len() - same..];
     let begins_line = same == old.len() && (same == new.len() || new[new.len() - same - 1] == b'\n')
         || same == new.len() && old[old.len() - same - 1] == b'\n';
@@ -184,7 +184,7 @@ struct Hunks<'a, 'b> {
     new: usize,
     /// Unchanged lines that are shown if a change follows.
     pending: VecDeque<(usize, &'a str)>,
-    /// Unchanged lines that are still shown behind the last change.
+    /// Unchanged lines that are still shown after the last change.
     after: usize,
     has_gap: bool,
     bytes: usize,
@@ -240,7 +240,7 @@ impl<'a> Hunks<'a, '_> {
 fn shown(line: &str) -> String {
     let text = line.strip_suffix('\n');
     let note = if text.is_none() { " (no line end)" } else { "" };
-    // Before it is escaped character by character.
+    // Cut first, which limits how much must be escaped.
     without_middle(&line_of_file(&without_middle(text.unwrap_or(line), LINE)), 2 * LINE) + note
 }
 

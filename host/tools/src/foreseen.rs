@@ -24,8 +24,8 @@ impl Mode {
 }
 
 impl Tools {
-    /// Returns why a call with `permits` could not change the file at `path` in `workspace`, whatever is granted: it is protected,
-    /// or the path is not valid. Nothing is changed; the file is read.
+    /// Returns why a call with `permits` could not change the file at `path` in `workspace`, regardless of grants: it is protected,
+    /// or the path is not valid. Reads the file and changes nothing.
     pub async fn refusal_of_change(&self, workspace: &str, path: &str, permits: &Permits) -> Option<String> {
         let access = self.workspaces.access(workspace, permits.may_write_instructions());
         let path = path.to_owned();

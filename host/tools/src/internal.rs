@@ -20,7 +20,7 @@ pub trait Internal: Send + Sync {
     /// Returns the name, the description and the input schema.
     fn spec(&self) -> &ToolSpec;
 
-    /// Returns whether a call has no effects. Others may then run beside it.
+    /// Returns whether a call has no effects. Other calls may then run in parallel.
     fn only_reads(&self) -> bool {
         false
     }
@@ -55,7 +55,7 @@ impl From<Value> for InternalAnswer {
     }
 }
 
-/// A call of a tool of the host. Only [`Tools::run`](crate::Tools::run) makes one, so each call has its record:
+/// A call of a tool of the host. Only [`Tools::run`](crate::Tools::run) creates one, so each call has its record:
 ///
 /// ```compile_fail,E0639
 /// use patchbay_core::CallId;
@@ -72,13 +72,13 @@ pub struct InternalCall<'a> {
     pub id: CallId,
     /// The input, which satisfies the schema.
     pub input: &'a Value,
-    /// Makes the row of the result, for a tool that changes the session.
+    /// Creates the row of the result, for a tool that changes the session.
     pub row: Option<Arc<dyn ResultRow>>,
     /// Gives the call access to the user.
     pub person: PersonAccess<'a>,
 }
 
-/// The way of a tool of the host to the user.
+/// Lets a tool of the host ask the user.
 #[derive(Clone, Copy)]
 pub struct PersonAccess<'a> {
     pub(crate) record: &'a CallRecord,
@@ -89,7 +89,7 @@ impl PersonAccess<'_> {
     /// Asks whether an agent may move to another provider.
     ///
     /// # Errors
-    /// Why it may not, as part of a sentence: the user cannot be asked, or has refused.
+    /// The reason, as part of a sentence: the user cannot be asked, or has refused.
     pub async fn allow_move(&self, moved: ProviderMove) -> Result<(), String> {
         let Self { record, slots } = *self;
         let context = &record.context;
@@ -124,8 +124,8 @@ impl PersonAccess<'_> {
     }
 }
 
-/// Makes the conversation row of a call's result. A tool that changes the session commits the row together with its
-/// change: either both are stored, or neither is.
+/// Creates the conversation row of a call's result. A tool that changes the session commits the row together with its change:
+/// either both are stored, or neither is.
 pub trait ResultRow: Send + Sync {
     /// Returns the row for this result.
     fn row(&self, result: &Value) -> NewMessage;
@@ -163,7 +163,7 @@ pub(crate) async fn run(tool: &dyn Internal, call: InternalCall<'_>) -> Finished
 
 async fn answer(tool: &dyn Internal, call: InternalCall<'_>) -> Result<Vec<Content>, ToolError> {
     let name = &tool.spec().name;
-    // Compiled for each call: the model's request takes thousands of times as long.
+    // Compiled for each call, because the model's request takes thousands of times as long anyway.
     let schema = Schema::compile(&tool.spec().input_schema, &mut PatternBudget::default());
     let schema =
         schema.map_err(|error| ToolError::Internal { code: Code::Internal, message: error.of_tool(name.as_str()) })?;

@@ -13,7 +13,7 @@ use crate::edited_files::EditedFiles;
 /// Size limit of the old file contents that a session keeps, in bytes. Changes beyond it cannot be undone.
 const SESSION_BYTES: u64 = 256 << 20;
 
-/// Why a change could not be committed. The file is not changed then.
+/// Why a change could not be committed. In this case the file is not changed.
 const NOT_KEPT: &str = "the host could not keep the file's contents; nothing was changed";
 
 /// Makes the file changes of one call, and keeps the earlier contents.
@@ -22,14 +22,14 @@ pub(crate) struct ChangeKeeper<'a> {
     pub(crate) hold: &'a Hold,
     pub(crate) agent: AgentId,
     pub(crate) call: CallId,
-    /// Whether it belongs to a turn of the agent.
+    /// Whether the call belongs to a turn of the agent.
     pub(crate) in_turn: bool,
-    /// The change sets that the call undoes; empty for all commands but `/undo`.
+    /// The change sets that the call undoes; empty unless it is `/undo`.
     pub(crate) reverts: &'a [u64],
 }
 
 impl ChangeKeeper<'_> {
-    /// Changes the file at `path` with `change`, which leaves contents with the digest `after`, or no file.
+    /// Changes the file at `path` with `change`. `after` is the digest of its new contents, or `None` if it is deleted.
     pub(crate) async fn change(
         &self,
         files: &EditedFiles,
@@ -37,8 +37,8 @@ impl ChangeKeeper<'_> {
         after: Option<Digest>,
         change: impl Future<Output = Result<(), FilesError>>,
     ) -> Result<(), FilesError> {
-        // Fails with the error that the change itself would return. An editor that does not give its text may still accept a new
-        // one; the file on disk is kept then.
+        // This fails with the error that the change itself would return. An editor that does not return its text may still accept a
+        // new one. In this case, the contents on disk are kept.
         let before = match files.before_change_whole(path, after.is_some()).await {
             Err(FilesError::Editor(_)) => files.before_change_whole(path, false).await?,
             before => before?,

@@ -2,19 +2,19 @@
 //! limits and journal. Called by `session` and `agent`.
 //!
 //! - [`ResolvedTool::find`]: the one look-up of a tool by its name. It refuses user-only tools to models.
-//! - [`CallContext`] and [`ToolInvocation`]: the input of a call, shared with nested calls and its own.
-//! - [`Tools::run`]: runs a tool; [`Tools::only_reads`]: whether others may run beside it.
+//! - [`CallContext`] and [`ToolInvocation`]: the input of a call. Nested calls share the context.
+//! - [`Tools::run`]: runs a tool; [`Tools::only_reads`]: whether other calls may run in parallel.
 //! - [`Approver`]: asks the user to approve a call. [`Question`]: the question; [`Approval`]: the answer.
 //! - [`command_line`], [`input_json`]: a command or an input as a line that shows every character.
 //! - [`TerminalCommand`]: the input of `terminal__run`, for the fronts that offer it.
 //! - [`OutsideTool`]: a tool outside of the sandbox, such as one of an MCP server. [`OutsideSpec`] checks its declaration.
-//! - [`Interposer`]: stands between tools and the services of the host, such as a test that answers from recordings, or a recorder.
+//! - [`Interposer`]: stands between tools and the host's services, for example to answer from recordings in a test.
 //! - [`Editor`]: reads and writes files as the user's editor has them.
 //! - [`Internal`]: a tool implemented by the host; [`ResultRow`]: how it commits a change with its result.
 //! - [`Tools::find_tools`]: searches [`SearchedTools`] for a model.
 //! - [`Tools::describe`]: the tools of a component, asked once for each digest.
 //! - [`Tools::permits`]: a skill's current permissions.
-//! - [`Tools::instructions`]: the text of a skill that is instructions.
+//! - [`Tools::instructions`]: the instructions of a skill.
 //! - [`Tools::skill_files`]: the files of a skill.
 //! - [`input_from_text`]: the text after a command as a tool's input.
 //!
@@ -138,7 +138,7 @@ pub struct Tools {
 }
 
 impl Tools {
-    /// Returns tools that run in `sandbox`. `store` has the grants, `kv` the state of skills; `egress` sends their
+    /// Returns tools that run in `sandbox`. `store` contains the grants and `kv` the state of skills; `egress` sends the skills'
     /// requests with `credentials` added.
     pub fn new(
         sandbox: Arc<Sandbox>,
@@ -167,7 +167,7 @@ impl Tools {
         }
     }
 
-    /// Sets what stands between the tools and the services of the host.
+    /// Sets the interposer between the tools and the services of the host.
     #[must_use]
     pub fn with_interposer(mut self, interposer: Option<Arc<dyn Interposer>>) -> Self {
         self.interposer = interposer;
@@ -197,7 +197,7 @@ impl Tools {
         self
     }
 
-    /// Returns the secrets of the home.
+    /// Returns the secrets of the operator.
     pub fn secrets(&self) -> &Secrets {
         self.credentials.secrets()
     }

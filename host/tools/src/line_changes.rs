@@ -1,14 +1,14 @@
 //! Compares two texts line by line. It counts steps rather than time: a slow machine finds the same changes as a fast
 //! one. Pure. Called by `file_diff`.
 //!
-//! Myers' algorithm needs up to the square of the number of lines. Parts that are too long for that are divided at lines that occur
-//! once in each text; a part without such lines counts as replaced.
+//! Myers' algorithm takes up to the square of the number of lines in steps. Parts that are too long for that are divided at lines
+//! that occur once in each text. A long part without such lines counts as replaced.
 
 use std::{collections::HashMap, ops::Range};
 
 use similar::{Algorithm, ChangeTag, DiffOp, capture_diff_slices};
 
-/// Lines of both texts that are compared by Myers' algorithm: at most the square of this number of steps.
+/// How many lines of both texts together Myers' algorithm compares. This takes at most the square of this number of steps.
 const AT_ONCE: usize = 4_000;
 /// Steps for all parts of a text together.
 const STEPS: usize = 4 * AT_ONCE * AT_ONCE;
@@ -29,7 +29,7 @@ struct Comparison<'a, 'b, F> {
 }
 
 impl<'a, F: FnMut(ChangeTag, &'a str)> Comparison<'a, '_, F> {
-    /// Compares a part of each text. It is divided if it is too long and `may_divide`.
+    /// Compares a part of each text. A part that is too long is divided if `may_divide` is set.
     fn part(&mut self, old: Range<usize>, new: Range<usize>, may_divide: bool) {
         let lines = old.len() + new.len();
         if lines <= AT_ONCE
@@ -68,9 +68,9 @@ impl<'a, F: FnMut(ChangeTag, &'a str)> Comparison<'a, '_, F> {
         }
     }
 
-    /// Returns the places of lines that occur once in each part, as many as are in the same order in both.
+    /// Returns the positions of lines that occur once in each part: the most lines that have the same order in both.
     fn anchors(&self, old: Range<usize>, new: Range<usize>) -> Vec<(usize, usize)> {
-        // The place of each line in both parts; `None` for a line that occurs more than once there.
+        // The position of each line in both parts. The inner `None` means that the line occurs more than once there.
         let mut places: HashMap<&str, [Option<Option<usize>>; 2]> = HashMap::new();
         for (text, lines, range) in [(0, self.old, old), (1, self.new, new.clone())] {
             for at in range {
@@ -86,9 +86,9 @@ impl<'a, F: FnMut(ChangeTag, &'a str)> Comparison<'a, '_, F> {
     }
 }
 
-/// Returns the longest subsequence of `pairs`, which ascend by their second numbers, that ascends by the first ones, too.
+/// Returns the longest subsequence of `pairs` that ascends by the first numbers. `pairs` already ascends by the second ones.
 fn longest_ascending(pairs: Vec<(usize, usize)>) -> Vec<(usize, usize)> {
-    // For each length, the index of the pair with the smallest first number that ends a subsequence of it.
+    // For each length, the index of the pair with the smallest first number that ends a subsequence of that length.
     let mut ends: Vec<usize> = Vec::new();
     let mut before: Vec<Option<usize>> = Vec::with_capacity(pairs.len());
     for (index, (first, _)) in pairs.iter().enumerate() {
@@ -119,7 +119,7 @@ mod tests {
         changes.iter().filter(|(of, _)| *of == tag).count()
     }
 
-    /// The lines with which both texts can be put together again.
+    /// Asserts that both texts can be put together again from the changes.
     fn assert_true(changes: &[(ChangeTag, String)], old: &str, new: &str) {
         let text =
             |without| changes.iter().filter(|(tag, _)| *tag != without).map(|(_, line)| &**line).collect::<String>();

@@ -17,17 +17,17 @@ pub enum Mode {
     /// The user is asked about everything that is not granted.
     #[default]
     Ask,
-    /// Writes of files in the workspace need no answer, except of files that start programs.
+    /// Tools may write files in the workspace without a question, except files that start programs.
     Edits,
     /// Plan mode: tools may not change anything.
     Plan,
 }
 
 impl Mode {
-    /// All modes, in the order in which a key goes through them.
+    /// All modes, in the order in which a key cycles through them.
     pub const ALL: [Self; 3] = [Self::Ask, Self::Edits, Self::Plan];
 
-    /// Returns the word for `/mode`.
+    /// Returns the name of the mode for `/mode`.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -44,7 +44,7 @@ impl Mode {
         }
     }
 
-    /// Returns the next mode of a key that goes through all of them.
+    /// Returns the mode that follows when a key cycles through all of them.
     #[must_use]
     pub fn next(self) -> Self {
         match self {
@@ -64,7 +64,7 @@ impl Mode {
         Denial::PlanMode { action: action.to_owned() }
     }
 
-    /// Returns whether this mode allows `effect` without an answer. The guard of the workspace has checked the path.
+    /// Returns whether this mode allows `effect` without an answer. The workspace's guard has already checked the path.
     pub(crate) fn allows(self, effect: GuestEffect<'_>) -> bool {
         let allowed = |edit: &FileEdit<'_>| edit.contents.is_some_and(|new| !starts_programs(edit.path, new));
         let edits = effect.edits();
@@ -77,7 +77,7 @@ impl Mode {
     }
 }
 
-/// The mode of one session. Clones share it. It is not stored: a resumed session asks.
+/// The mode of one session. Clones share it. It is not stored: a resumed session begins with [`Mode::Ask`].
 #[derive(Clone, Debug, Default)]
 pub struct ModeSlot(Arc<AtomicU8>);
 
@@ -95,8 +95,7 @@ impl ModeSlot {
     }
 }
 
-/// Returns the kind of change that an effect makes; `None` if it only reads, or calls a tool whose
-/// effects are looked at one by one.
+/// Returns the kind of change that an effect makes; `None` if it only reads, or calls a tool whose effects are checked one by one.
 fn changed_by(effect: GuestEffect<'_>) -> Option<&'static str> {
     match effect {
         GuestEffect::Write { .. } => Some("writing files"),
@@ -117,7 +116,7 @@ fn changed_by(effect: GuestEffect<'_>) -> Option<&'static str> {
     }
 }
 
-/// Files that tools of developers run, or whose commands they run.
+/// Files that developer tools run, or take commands from.
 const PROGRAM_FILES: [&str; 36] = [
     "bitbucket-pipelines.yml",
     "brewfile",
@@ -156,11 +155,11 @@ const PROGRAM_FILES: [&str; 36] = [
     "vagrantfile",
     "workspace",
 ];
-/// Extensions of further files that start programs.
+/// Extensions of other files that start programs.
 const PROGRAM_ENDS: [&str; 14] =
     ["bash", "bat", "cmd", "command", "fish", "gradle", "kts", "mk", "ps1", "psm1", "service", "sh", "tcl", "zsh"];
 
-/// Returns whether the file at `path` starts programs, or may: such files, hidden ones, those in hidden folders, and scripts.
+/// Returns whether the file at `path` starts programs or might: a known name or extension, a hidden file or folder, or a script.
 fn starts_programs(path: &str, contents: &[u8]) -> bool {
     let name = caseless(path.rsplit('/').next().unwrap_or(path));
     let end = name.rsplit_once('.').map(|(_, end)| end);
@@ -181,7 +180,7 @@ mod tests {
         GuestEffect::Write { path, contents: b"x" }
     }
 
-    /// Each kind of effect in each mode: denied, done without a question, or as the grants say. Written by hand.
+    /// Each kind of effect in each mode: denied, allowed without a question, or left to the grants. Written by hand.
     #[test]
     fn each_effect_has_its_place_in_each_mode() {
         let request =

@@ -1,7 +1,6 @@
-//! Tools that run outside of the sandbox and of the host: tools of MCP servers, and tools that a front
-//! offers. A session lists them for each turn; they are not part of a snapshot. They take the path of all
-//! tools: the input is checked, the decision about the tool is enforced, time and output are limited, and the
-//! call is recorded before it begins.
+//! Tools that run outside of the sandbox and of the host: tools of MCP servers, and tools that a front offers. A session lists them
+//! for each turn; they are not part of a snapshot. They are called like all other tools: the input is checked, the decision about
+//! the tool is enforced, time and output are limited, and the call is recorded before it begins.
 
 mod gate;
 mod run;
@@ -19,7 +18,7 @@ use serde_json::Value;
 use self::gate::PassedGate;
 use crate::{input_json, record::JournalName};
 
-/// The tools outside of the sandbox that a turn or a command can call: the same from its begin to its end.
+/// The tools outside of the sandbox that a turn or a command can call. The list stays the same from its beginning to its end.
 pub type OutsideTools = Arc<[Arc<dyn OutsideTool>]>;
 
 /// A tool that runs outside of the sandbox and of the host.
@@ -30,7 +29,7 @@ pub trait OutsideTool: Send + Sync {
     /// Returns whether it may be called. Read at each call.
     fn decision(&self) -> ToolDecision;
 
-    /// Returns the text of an input for the question to the user. What matters most stands first.
+    /// Returns an input as text for the question to the user, with the most important part first.
     fn input_for_question(&self, input: &Value) -> String {
         input_json(input)
     }
@@ -41,18 +40,18 @@ pub trait OutsideTool: Send + Sync {
         false
     }
 
-    /// Returns on which terms a call is allowed.
+    /// Returns the terms on which the user is asked about a call.
     fn terms<'a>(&'a self, _input: &'a Value) -> BoxFuture<'a, CallTerms> {
         Box::pin(async { CallTerms::default() })
     }
 
-    /// Runs the tool. Dropping the future stops the call. The caller cleans the answer and enforces the limits on time and
-    /// output, but what is in memory meanwhile must be bounded here.
+    /// Runs the tool. Dropping the future stops the call. The caller cleans the answer and enforces the limits on time and output,
+    /// but the tool itself must limit the memory that it uses until then.
     fn call<'a>(&'a self, call: OutsideCall<'a>) -> BoxFuture<'a, Result<Vec<Content>, OutsideError>>;
 }
 
-/// A call of a tool outside of the sandbox. Only [`Tools::run`](crate::Tools::run) makes one, after the schema, the
-/// mode, the decision and the user have let the call through, so no other code can run such a tool:
+/// A call of a tool outside of the sandbox. Only [`Tools::run`](crate::Tools::run) creates one, after the call has passed the
+/// schema, the mode, the decision and the user, so no other code can run such a tool:
 ///
 /// ```compile_fail,E0451
 /// use patchbay_core::CallId;
@@ -73,7 +72,7 @@ pub struct OutsideCall<'a> {
     pub progress: &'a dyn ProgressSink,
     /// The terms on which it was allowed; the default ones if no question was needed.
     pub terms: CallTerms,
-    /// Proves that the call was let through.
+    /// Proves that the call passed all checks.
     #[expect(dead_code, reason = "its existence is the proof")]
     gate: PassedGate,
 }
@@ -83,11 +82,11 @@ pub struct OutsideCall<'a> {
 pub struct CallTerms {
     /// Facts for the user, one line each, the most important first.
     pub notes: Vec<String>,
-    /// Whether a yes is for this call alone, and earlier answers do not allow it.
+    /// Whether a yes only covers this call, and earlier answers do not allow it.
     pub only_once: bool,
-    /// Whether `always` is for this input alone, on the same terms.
+    /// Whether `always` only covers this input, on the same terms.
     pub only_this_input: bool,
-    /// Why the call fails without a question.
+    /// The reason if the call fails without a question.
     pub refusal: Option<String>,
     /// Further files and folders that the call reads, as the notes show them.
     pub read: Vec<PathBuf>,
@@ -105,7 +104,7 @@ pub enum OutsideOrigin {
 }
 
 impl OutsideOrigin {
-    /// Returns the word in the journal and in stored decisions.
+    /// Returns the name that the journal and stored decisions use.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Mcp => "mcp",
@@ -117,7 +116,7 @@ impl OutsideOrigin {
 /// A tool outside of the sandbox as its source declares it, before it is checked.
 #[derive(Clone, Debug)]
 pub struct OutsideDeclaration {
-    /// The full name, for models: 1 to 64 of letters, digits, `_` and `-`.
+    /// The full name, for models: 1 to 64 letters, digits, `_` and `-`.
     pub name: String,
     /// Where the tool comes from.
     pub origin: OutsideOrigin,
@@ -129,7 +128,7 @@ pub struct OutsideDeclaration {
     pub description: String,
     /// The JSON Schema of the input.
     pub input_schema: Value,
-    /// Whether its source marks it as destructive. A claim.
+    /// Whether its source claims that it is destructive.
     pub is_destructive: bool,
     /// Whether the operator declared that it changes nothing. If so, it may be called in plan mode.
     pub is_read_only: bool,
@@ -260,10 +259,10 @@ fn cut(description: &str) -> String {
 /// Why a call of a tool outside of the sandbox failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OutsideError {
-    /// The tool reported a failure: its message.
+    /// The tool reported a failure, with this message.
     #[error("{0}")]
     Failed(String),
-    /// The source of the tool is not there, or went away.
+    /// The source of the tool is not available, or has disconnected.
     #[error("{0}")]
     Unavailable(String),
     /// The client that offers the tool has left.

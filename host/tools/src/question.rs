@@ -20,7 +20,7 @@ pub struct Question {
     pub workspace: String,
     /// The reason in the skill's manifest, cleaned, on one line of at most 200 characters; `None` if it gives none.
     pub reason: Option<String>,
-    /// Whether the answer can be for what is shown only: it concerns the person's home folder, or is more than usual.
+    /// Whether the answer can only cover what is shown, because it concerns the user's home folder or goes beyond what is usual.
     pub only_once: bool,
     /// The grant that [`Approval::Always`] stores, or `None` if that answer is not offered.
     pub grant: Option<OfferedGrant>,
@@ -37,16 +37,16 @@ pub enum QuestionSubject {
     Provider(ProviderMove),
 }
 
-/// An agent's move to another provider, which a model asks for.
+/// An agent's move to another provider, as a model requests it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProviderMove {
     /// The agent, whose conversation the provider would receive.
     pub agent: AgentId,
     /// The current provider, or `None` if its model is unknown by now.
     pub from: Option<String>,
-    /// The provider that it would have.
+    /// The provider that it would move to.
     pub to: String,
-    /// The model that it would have; `None` for the provider's default.
+    /// The model that it would use; `None` for the provider's default.
     pub model: Option<String>,
 }
 
@@ -66,11 +66,11 @@ impl ProviderMove {
 /// A capability that a skill needs for one act.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SkillCapability {
-    /// A use of a capability that the skill is about to make.
+    /// The use of the capability that the skill is about to make.
     pub act: Box<Act>,
     /// The skill that needs the capability.
     pub skill: Identity,
-    /// The requested capability, as the manifest has it.
+    /// The requested capability, as written in the manifest.
     pub capability: Capability,
     /// The scope of an answer for more than this act: the capability, or for `http:*` only the
     /// host that the request goes to.
@@ -84,7 +84,7 @@ pub struct SkillCapability {
 pub struct CalledTool {
     /// The tool's full name, including its skill or server.
     pub name: String,
-    /// The input as JSON or as the command line that it runs, cleaned, on one line. Of more than [`CalledTool::INPUT`]
+    /// The input as JSON or as the command line that it runs, cleaned, on one line. If it has more than [`CalledTool::INPUT`]
     /// characters, the middle is left out, with a note of how many.
     pub input: String,
     /// The digest of the whole input and the notes.
@@ -95,14 +95,14 @@ pub struct CalledTool {
     pub is_destructive: bool,
     /// The most important facts for the user.
     pub notes: Vec<String>,
-    /// Whether [`Approval::Always`] is for this input alone.
+    /// Whether [`Approval::Always`] only covers this input.
     pub only_this_input: bool,
 }
 
 impl CalledTool {
     /// Maximum length of [`CalledTool::input`] in characters, without the note.
     pub const INPUT: usize = Act::LINE;
-    /// Maximum length of a command in the title, in characters. The facts have all of it.
+    /// Maximum length of a command in the title, in characters. The facts contain the whole command.
     const COMMAND: usize = 200;
 
     /// Describes the call's act, as far as the host knows it.
@@ -126,7 +126,7 @@ pub(crate) enum ApprovalScope {
     Tool(String, Digest),
     /// One input of a tool, by its digest.
     Input(String, Digest, Digest),
-    /// From one provider to another, whichever agent and model.
+    /// A move from one provider to another, for any agent and model.
     Provider(Option<String>, String),
 }
 
@@ -151,8 +151,8 @@ impl QuestionSubject {
         }
     }
 
-    /// Returns the scopes of [`Approval::Exact`]: the act shown, and the same act once it is done. The first one
-    /// answers this question. Empty if only this act can be allowed.
+    /// Returns the scopes of [`Approval::Exact`]: the act shown, and the same act once it is done. The first scope applies to this
+    /// question. Empty if only this act can be allowed.
     pub(crate) fn exact_scopes(&self) -> Vec<ApprovalScope> {
         match self {
             Self::Capability(SkillCapability { act, skill, digest, .. }) => {
@@ -164,8 +164,8 @@ impl QuestionSubject {
         }
     }
 
-    /// Returns the folder that [`Approval::Folder`] would allow, without a slash at its end; `None` if no
-    /// file below a folder is changed.
+    /// Returns the folder that [`Approval::Folder`] would allow, without a trailing slash; `None` if no file below a folder is
+    /// changed.
     pub fn folder(&self) -> Option<&str> {
         match self {
             Self::Capability(SkillCapability { act, .. }) => {
@@ -175,7 +175,7 @@ impl QuestionSubject {
         }
     }
 
-    /// Returns the scopes of [`Approval::Folder`] that cover the act: its folder, and those around it.
+    /// Returns the scopes of [`Approval::Folder`] that cover the act: its folder, and all parent folders.
     pub(crate) fn folder_scopes(&self) -> impl Iterator<Item = ApprovalScope> + '_ {
         let (of, folder) = match self {
             Self::Capability(of) => (Some(of), self.folder()),
@@ -202,8 +202,8 @@ impl QuestionSubject {
         format!("{}?", self.act())
     }
 
-    /// Returns the subject of the question in the host's own words and names alone, for places where
-    /// text could be parsed as markup.
+    /// Returns the subject of the question, using only the host's own words and names, for places where text could be parsed as
+    /// markup.
     pub fn topic(&self) -> String {
         match self {
             Self::Tool(tool) => format!("Call {}?", tool.name),
@@ -222,8 +222,7 @@ impl QuestionSubject {
         }
     }
 
-    /// Describes the decision of an answer, without a full stop: the act that was shown,
-    /// or the scope of a wider answer.
+    /// Describes the decision in an answer, without a full stop: the act that was shown, or the scope of a wider answer.
     pub fn decided(&self, answer: Approval) -> String {
         match (self, answer) {
             (Self::Capability(SkillCapability { skill, capability, .. }), Approval::Folder) => {
@@ -281,11 +280,11 @@ impl QuestionSubject {
 /// The decision that the answer [`Approval::Always`] stores.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OfferedGrant {
-    /// The allowance, in this workspace alone: for a skill the command that stores the same grant.
+    /// The grant, which only applies to this workspace. For a skill, this is the command that stores the same grant.
     pub what: String,
     /// The command that revokes the grant.
     pub take_back: String,
-    /// How long it is valid; `None` if it is until it is removed.
+    /// The condition under which it is valid; `None` if it is valid until it is removed.
     pub scope: Option<String>,
 }
 
@@ -327,7 +326,7 @@ pub struct PersonAnswer {
     pub approval: Approval,
     /// Why the answer is no, cleaned, at most [`PersonAnswer::SAID`] characters. The model reads it.
     pub said: Option<String>,
-    /// The name of the client that answered; `None` for the front of the process itself, and for an earlier answer.
+    /// The name of the client that answered; `None` for the process's own front, and for an earlier answer.
     pub client: Option<String>,
 }
 
@@ -367,17 +366,17 @@ pub enum Approval {
     Session,
     /// Allowed in this workspace from now on: stored as a grant or decision.
     Always,
-    /// Allowed while this process has the session, like [`Approval::Session`], for all that the manifest asks for: every host of
-    /// `http:*`, and not only the one of this request.
+    /// Allowed while this process has the session, like [`Approval::Session`], for everything that the manifest requests: every
+    /// host of `http:*`, and not only the host of this request.
     Wide,
     /// Not allowed for this call, nor for a later one of the same tool or capability within the same outermost call.
     No,
-    /// Not allowed while this process has the session, for what [`Approval::Session`] would allow. For editors.
+    /// Not allowed while this process has the session, for what [`Approval::Session`] would allow. Only editors offer this.
     Never,
 }
 
 impl Approval {
-    /// Returns whether the call may go on.
+    /// Returns whether the call may continue.
     pub fn is_yes(self) -> bool {
         !matches!(self, Self::No | Self::Never)
     }

@@ -14,7 +14,7 @@ use patchbay_skill::DescribedTools;
 
 use crate::ready::ReadyComponent;
 
-/// Number of components kept ready to be called: more than a session calls in turn. Each has its code mapped, and a file
+/// Number of components kept ready to be called, which is more than a session usually calls. Each has its code mapped, and a file
 /// descriptor for its memory image.
 const READY: NonZeroUsize = NonZeroUsize::new(128).unwrap();
 

@@ -1,5 +1,5 @@
-//! The record of a running call, which becomes its row of the journal. A call without effects is written once, when it
-//! ends. A call with effects is also written before its first effect, because a crash must leave a record.
+//! The record of a running call, which becomes its row in the journal. A call without effects is written once, when it ends. A call
+//! with effects is also written before its first effect, because a crash must leave a record.
 
 use std::{
     collections::BTreeSet,
@@ -44,7 +44,7 @@ pub(crate) struct CallRecord {
     refused: OnceLock<watch::Sender<BTreeSet<ApprovalScope>>>,
     /// Records the call's inputs; empty if the call is not recorded.
     tape: OnceLock<Arc<dyn CallTape>>,
-    /// The first capability that no person could be asked for, and why.
+    /// The first capability that the user could not be asked for, and why.
     unasked: OnceLock<(Capability, NoQuestionPermit)>,
 }
 
@@ -133,10 +133,10 @@ impl CallRecord {
         chain
     }
 
-    /// Commits that this call and all calls around it are about to have an effect. Called before each effect.
+    /// Commits that this call and the calls that it is nested in are about to have an effect. Called before each effect.
     ///
     /// # Errors
-    /// A database error. The effect must not happen then.
+    /// A database error. In this case the effect must not happen.
     pub(crate) async fn begin_effect(&self) -> Result<(), StoreError> {
         if self.phase.load(Ordering::Acquire) == BEGUN {
             return Ok(());
@@ -166,18 +166,18 @@ impl CallRecord {
         Some(OpenCall { row, agent: self.context.agent, line })
     }
 
-    /// Returns this call and those around it, the innermost first.
+    /// Returns this call and the calls that it is nested in, the innermost first.
     fn and_callers(&self) -> impl Iterator<Item = &Self> {
         std::iter::successors(Some(self), |record| record.parent.as_deref())
     }
 
-    /// Returns the outermost call around this one.
+    /// Returns the outermost of the calls that this one is nested in.
     pub(crate) fn outermost(&self) -> &Self {
         self.and_callers().last().unwrap_or(self)
     }
 
-    /// Returns the user's answer to `question`. After a no, the outermost call and its nested calls do not ask for the
-    /// same tool or capability again, whatever the input, and withdraw the open questions about it: the answer is no.
+    /// Returns the user's answer to `question`. After a no, the outermost call and its nested calls do not ask for the same tool or
+    /// capability again, regardless of the input. Open questions about it are withdrawn, and their answer is no.
     ///
     /// # Errors
     /// Every failure is reported as [`NoQuestionPermit`].
@@ -205,13 +205,13 @@ impl CallRecord {
         Ok(answer)
     }
 
-    /// Notes that no person could be asked for `capability`.
+    /// Notes that the user could not be asked for `capability`.
     pub(crate) fn note_unasked(&self, capability: &Capability, why: NoQuestionPermit) {
-        // A later one changes nothing.
+        // Only the first one is kept.
         let _ = self.unasked.set((capability.clone(), why));
     }
 
-    /// Returns `failure`. If it is the denial of a capability that no person could be asked for, returns why in place of it.
+    /// Returns `failure`. If it denies a capability that the user could not be asked for, returns the reason for that instead.
     pub(crate) fn explained(&self, failure: Failure) -> Failure {
         match (&failure, self.unasked.get()) {
             (Failure::Denied(denial), Some((capability, why))) if denial.grantable() == Some(capability) => {
@@ -232,7 +232,7 @@ impl CallRecord {
 
     /// Sets the tape that collects the call's inputs.
     pub(crate) fn set_tape(&self, tape: Arc<dyn CallTape>) {
-        // A call begins once.
+        // A call begins once, so no tape is set yet.
         let _ = self.tape.set(tape);
     }
 
@@ -253,7 +253,7 @@ impl RunningCall {
         &self.0
     }
 
-    /// Queues the row. The store commits it no later than later writes.
+    /// Queues the row. The store commits it before or with any later write.
     pub(crate) async fn finish(self, finished: &Finished<Vec<Content>, ToolError>) {
         let Some(mut row) = self.0.take_row() else { return };
         let Finished { result, usage } = finished;

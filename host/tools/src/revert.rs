@@ -9,7 +9,7 @@ use patchbay_workspace::{FileError, FoundFile};
 
 use crate::{Editor, Tools, edited_files::EditedFiles, keep::ChangeKeeper};
 
-/// Why a file was left alone that changed while the command ran.
+/// Why a file that changed while the command ran was left alone.
 const JUST_CHANGED: &str = "it has just been changed by something else";
 
 /// Reads and restores files for one command. The changes are a change set of their own, which can be undone in turn. Paths are
@@ -70,8 +70,8 @@ impl FileReverter {
         })
     }
 
-    /// Restores contents and permission bits of the file at `path`; `None` deletes it. The present contents are kept first. `found` is
-    /// the digest that [`Self::now`] returned: a file that changed since is left alone.
+    /// Restores the contents and permission bits of the file at `path`; `None` deletes it. The current contents are kept first.
+    /// `found` is the digest that [`Self::now`] returned: a file that has changed since then is left alone.
     ///
     /// # Errors
     /// The reason that the file was not changed, without a full stop.

@@ -15,8 +15,8 @@ use crate::{
 };
 
 impl Tools {
-    /// Runs a tool: block list, schema check, current permits, a fresh instance within its limits, and a row of the
-    /// journal. Returns the answer or a [`ToolError`], which has a stable code.
+    /// Runs a tool: checks the block list, the schema and the current permits, runs a fresh instance within its limits, and writes
+    /// a row to the journal. Returns the answer or a [`ToolError`], which has a stable code.
     pub async fn run(
         self: &Arc<Self>,
         context: &Arc<CallContext>,

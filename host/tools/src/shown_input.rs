@@ -28,7 +28,8 @@ pub fn input_json(input: &Value) -> String {
     })
 }
 
-/// Returns `text`. Of more than `limit` characters, the beginning and the end remain, with a note of how many are left out.
+/// Returns `text`. If it has more than `limit` characters, only the beginning and the end remain, with a note of how many are left
+/// out.
 pub(crate) fn without_middle(text: &str, limit: usize) -> String {
     let left_out = text.chars().count().saturating_sub(limit);
     if left_out == 0 {
@@ -45,7 +46,7 @@ pub(crate) fn line_of_file(line: &str) -> String {
     parts.collect::<Vec<_>>().join("\t")
 }
 
-/// Returns `text` with `escape` of each character that a front would remove or replace.
+/// Returns `text`, in which `escape` replaces each character that a front would remove or replace.
 fn with_escapes(text: &str, escape: impl Fn(char) -> String) -> String {
     let mut cleaner = TextCleaner::default();
     let mut shown = String::new();
@@ -60,8 +61,8 @@ fn with_escapes(text: &str, escape: impl Fn(char) -> String) -> String {
     shown
 }
 
-/// Returns whether a front shows a character as it is, and the user sees it: of white space only a space. Of
-/// several spaces, a front shows one.
+/// Returns whether a front shows a character as it is, and the user sees it. The only white space for which this is true is a
+/// space, and fronts show several spaces as one.
 fn is_shown_as_it_is(c: char) -> bool {
     c == ' ' || text::is_visible(c)
 }
@@ -91,7 +92,7 @@ mod tests {
         assert_eq!((text::clean_line(&shown), &*shown), (shown.clone(), r#""☕\u200b\ufe0f""#));
     }
 
-    /// Otherwise a second command could stand behind thousands of blanks.
+    /// Otherwise a second command could be hidden after thousands of blanks.
     #[test]
     fn characters_that_show_nothing_are_escaped() {
         for c in "\u{2800}\u{1d159}\u{fff0}\u{fff8}\u{fffc}\u{16fe4}\u{13441}\u{3164}\u{1160}\u{e000}\u{378}".chars() {

@@ -48,7 +48,7 @@ pub enum SkillFilesError {
     /// The operator has blocked the skill or its component.
     #[error(transparent)]
     Blocked(#[from] Blocked),
-    /// A build that did not store files made the snapshot, or the stored files are damaged.
+    /// The snapshot was made by a build that did not store files, or the stored files are damaged.
     #[error("'{0}' was stored without its files. Run /reload_skills to read them.")]
     Missing(Name),
     /// The store could not be read or written.
@@ -109,7 +109,7 @@ async fn read_pack(store: Store, skill: Digest) -> Result<Option<FileSet>, Store
     .await?
 }
 
-/// Runs `work` on a thread for blocking work: it reads and hashes up to 32 MiB.
+/// Runs `work` on a thread for blocking work, because it reads and hashes up to 32 MiB.
 async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, StoreError> {
     tokio::task::spawn_blocking(work).await.map_err(|_| StoreError::BadRow("files of a skill"))
 }

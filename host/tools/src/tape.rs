@@ -3,7 +3,7 @@
 use patchbay_sandbox::{Content, Usage};
 use patchbay_store::PendingRecording;
 
-/// A call that ended by itself.
+/// The end of a call that was not dropped.
 pub struct CallEnd<'a> {
     /// The result, or the failure.
     pub result: Result<&'a [Content], CallEndFailure>,

@@ -1,5 +1,5 @@
-//! The input of `terminal__run`, the tool with which a front offers to run programs: what it says, what a question shows of it, and its
-//! schema. Editors run the programs themselves, the terminal in its cage.
+//! The input of `terminal__run`, the tool with which a front offers to run programs: its fields, its text in a question, and its
+//! schema. Editors run the programs themselves; the terminal runs them in its cage.
 
 use std::collections::BTreeMap;
 
@@ -16,14 +16,14 @@ pub struct TerminalCommand {
     /// Its arguments.
     #[serde(default)]
     pub args: Vec<String>,
-    /// The folder that it runs in, relative to the workspace; the workspace if there is none.
+    /// The folder that it runs in, relative to the workspace. `None` means the workspace itself.
     pub cwd: Option<String>,
     /// Additional environment variables.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
-    /// Time limit in seconds; [`TerminalCommand::SECONDS`] without.
+    /// Time limit in seconds. `None` means [`TerminalCommand::SECONDS`].
     pub seconds: Option<u64>,
-    /// Whether the call returns while the program runs. Only in the terminal, as are the others below.
+    /// Whether the call returns while the program runs. Like the fields below, only available in the terminal.
     #[serde(default)]
     pub background: bool,
     /// Whether it needs the network.
@@ -40,7 +40,7 @@ pub struct TerminalCommand {
 impl TerminalCommand {
     /// The full name of the tool.
     pub const TOOL: &str = "terminal__run";
-    /// Time limit in seconds of a program without one of its own.
+    /// Time limit in seconds of a program that does not set one.
     pub const SECONDS: u64 = 120;
     /// The highest time limit in seconds.
     pub const MOST_SECONDS: u64 = 600;
@@ -79,7 +79,7 @@ impl TerminalCommand {
         }
     }
 
-    /// Returns the JSON Schema of the input. `in_cage`: with the fields of the terminal.
+    /// Returns the JSON Schema of the input. With `in_cage`, it includes the fields for the terminal.
     pub fn schema(in_cage: bool) -> Value {
         let text =
             |most: u32, description: &str| json!({"type": "string", "maxLength": most, "description": description});
@@ -140,7 +140,7 @@ mod tests {
         assert_eq!(TerminalCommand::in_question(&input), r#"rm $'My \x20Files' {"cwd":"a \u0020b"}"#);
     }
 
-    /// What the question shows is read back by a shell as the arguments that the program receives.
+    /// A shell reads the text of the question as exactly the arguments that the program receives.
     #[test]
     fn question_shows_what_runs_byte_for_byte() {
         let long = "x".repeat(16_000);
@@ -164,7 +164,7 @@ mod tests {
             let all = [&["%s\\0"][..], &args].concat();
             let shown = TerminalCommand::in_question(&json!({"command": "/usr/bin/printf", "args": all}));
             assert_eq!(patchbay_core::text::clean_line(&shown), shown, "the host shows it as it is");
-            // bash writes the number of a character in another way.
+            // bash writes the number of a character differently.
             let mut parts = shown.split(r"\u{");
             let first = parts.next().unwrap_or_default().to_owned();
             let words = parts.fold(first, |words, part| {

@@ -15,7 +15,7 @@ use crate::{CallContext, Internal, OutsideTool, Tools, call::is_person};
 /// Number of sets of tools whose index is kept. A session uses two: models also find tools of the host, skills do not.
 const KEPT: usize = 8;
 
-/// Fuel of one step of a search, about its instructions.
+/// Fuel of one step of a search, about one unit for each of its instructions.
 const STEP_FUEL: u64 = 16;
 
 /// The tools that can be searched.
@@ -25,7 +25,7 @@ pub struct SearchedTools<'a> {
     pub host: &'a [Arc<dyn Internal>],
     /// The skills whose tools are searched.
     pub snapshot: &'a Snapshot,
-    /// Tools outside of the sandbox. Skills come first: a tool here with the name of a skill's tool is not found.
+    /// Tools outside of the sandbox. If one has the same name as a skill's tool, only the skill's tool is found.
     pub outside: &'a [Arc<dyn OutsideTool>],
 }
 
@@ -94,7 +94,7 @@ enum IndexedSource {
     Outside(usize),
 }
 
-/// Who is to call the tools that an index returns.
+/// The caller of the tools that an index returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum IndexReader {
     Model,
@@ -146,7 +146,7 @@ impl ToolIndex {
                 (indexed, arguments(&tool.input_schema), tool.description.as_str())
             })
         });
-        // A name that a tool of a skill has finds that tool.
+        // A name that both have belongs to the skill's tool.
         let others = outside.iter().enumerate().filter(|(_, tool)| snapshot.tool(tool.spec().name()).is_none());
         let others = others.map(|(at, tool)| {
             let spec = tool.spec();
@@ -184,7 +184,7 @@ impl ToolIndex {
             && self.outside.iter().zip(outside).all(|(digest, tool)| *digest == tool.spec().digest())
     }
 
-    /// Returns the tools for `reader` whose names follow `after`, sorted by name.
+    /// Returns the tools for `reader` whose names come after `after`, sorted by name.
     fn entries(&self, reader: IndexReader, after: Option<&str>) -> impl Iterator<Item = &IndexedTool> {
         let is_before = |at: &usize| {
             let name = self.tools.get(*at).map(|tool| tool.name.as_str());
@@ -247,8 +247,8 @@ impl Tools {
         found.take(limit).filter_map(|tool| set.callable(tool)).collect()
     }
 
-    /// Returns one page of the tools that a tool of `context` may call and whose names follow `after`,
-    /// sorted by name: at most `limit`.
+    /// Returns one page of the tools that a tool of `context` may call and whose names come after `after`, sorted by name: at most
+    /// `limit`.
     pub(crate) fn callable_tools(&self, context: &CallContext, after: Option<&str>, limit: usize) -> Vec<CallableTool> {
         let set = SearchedTools::of_context(context);
         let index = self.tool_index.get(set);

@@ -1,4 +1,4 @@
-//! Landlock: which files a program may read and change, and that it reaches no process outside.
+//! Landlock: limits the files that a program may read and change, and keeps it from sending signals to processes outside the cage.
 
 use std::{path::Path, thread};
 
@@ -12,10 +12,10 @@ use crate::{order::FenceOrder, support::Support};
 /// The Landlock version that this build requests.
 const KNOWN: ABI = ABI::V6;
 
-/// Returns the version of Landlock up to the known one, and whether system calls can be refused.
+/// Returns the version of Landlock, at most `KNOWN`, and whether system calls can be refused.
 pub(crate) fn available() -> (u32, bool) {
     let seccomp = Path::new("/proc/sys/kernel/seccomp/actions_avail").exists();
-    // The crate tells the version only after it has restricted a thread.
+    // The crate reports the version only after it has restricted a thread, so this restricts a temporary one.
     let restricted = thread::spawn(|| {
         let ruleset = Ruleset::default().handle_access(AccessFs::MakeBlock)?;
         ruleset.create()?.restrict_self()

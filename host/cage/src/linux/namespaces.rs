@@ -1,4 +1,4 @@
-//! Namespaces: own mounts, to protect files below a folder that a program may change, and own processes.
+//! Namespaces: separate mounts, to protect files inside a folder that a program may change, and separate process ids.
 
 use std::{
     collections::BTreeSet,
@@ -19,7 +19,8 @@ use rustix::{
 
 use crate::{order::FenceOrder, support::Isolation};
 
-/// The id that root has in its namespace, of a user without rights. With another id than 0, programs have no capabilities even in the namespace.
+/// The id of root inside the namespace: an unprivileged user. Because it is not 0, programs have no capabilities even in the
+/// namespace.
 const NOT_ROOT: u32 = 65_534;
 
 /// Moves this process into namespaces of its own. It must have no other threads.
@@ -43,18 +44,18 @@ pub(super) fn protect(fence: &FenceOrder) -> io::Result<()> {
     if fence.support.isolation == Isolation::None {
         return Ok(());
     }
-    // Nothing of what follows is seen outside.
+    // The following mounts are not visible outside the namespace.
     mount(None::<&str>, "/", None::<&str>, MsFlags::MS_REC | MsFlags::MS_PRIVATE, None::<&str>)?;
     if fence.support.isolation == Isolation::Processes {
         let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
         mount(Some("proc"), "/proc", Some("proc"), flags, None::<&str>)?;
     }
-    // Mounts of their own stay writable when the others become read-only.
+    // Writable paths become mounts of their own, which stay writable when the other mounts become read-only.
     let writable: Vec<&Path> = fence.write.iter().map(PathBuf::as_path).filter(|path| is_own(path)).collect();
     for path in &writable {
         bind(path)?;
     }
-    // Mounts below `/proc` are below the old `/proc`, which cannot be reached any more.
+    // Mounts below `/proc` belong to the old `/proc`, which can no longer be reached.
     let is_hidden = |mounted: &Path| {
         let is_below_proc = mounted.starts_with("/proc") && mounted != Path::new("/proc");
         is_below_proc && fence.support.isolation == Isolation::Processes
@@ -64,10 +65,10 @@ pub(super) fn protect(fence: &FenceOrder) -> io::Result<()> {
             make_read_only(&mounted)?;
         }
     }
-    // A folder that something is mounted on cannot be renamed.
+    // A mount point cannot be renamed.
     for path in fence.fixed.iter().filter(|path| is_own(path)) {
         bind(path)?;
-        // Such as the `.git` of a worktree, which names the folder.
+        // For example, the `.git` of a worktree is a file that names the git folder.
         if path.is_file() {
             make_read_only(path)?;
         }
@@ -79,10 +80,10 @@ pub(super) fn protect(fence: &FenceOrder) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns where something is mounted.
+/// Returns the paths of all mounts.
 fn mount_points() -> io::Result<BTreeSet<PathBuf>> {
     let list = fs::read_to_string("/proc/self/mountinfo")?;
-    // ID PARENT DEVICE ROOT POINT OPTIONS …, with blanks and the like as octal numbers.
+    // ID PARENT DEVICE ROOT POINT OPTIONS …, with spaces and similar characters as octal numbers.
     Ok(list.lines().filter_map(|line| line.split(' ').nth(4)).map(|point| PathBuf::from(unescaped(point))).collect())
 }
 
@@ -106,10 +107,10 @@ fn unescaped(escaped: &str) -> OsString {
     OsString::from_vec(bytes)
 }
 
-/// Makes the mount at `path` read-only. A mount that this user cannot look at is left as it is.
+/// Makes the mount at `path` read-only. A mount that this user cannot inspect is left unchanged.
 fn make_read_only(path: &Path) -> io::Result<()> {
     let Ok(mounted) = statvfs(path) else { return Ok(()) };
-    // A namespace of an ordinary user must keep these flags.
+    // An unprivileged user may not clear these flags.
     let kept = [
         (StatVfsMountFlags::NOSUID, MsFlags::MS_NOSUID),
         (StatVfsMountFlags::NODEV, MsFlags::MS_NODEV),
@@ -124,7 +125,7 @@ fn make_read_only(path: &Path) -> io::Result<()> {
     Ok(mount(None::<&str>, path, None::<&str>, flags, None::<&str>)?)
 }
 
-/// Whether there is something at `path` itself. Behind a link, only the link could be protected, and it cannot be mounted on.
+/// Whether `path` itself is a file or a folder. A symbolic link cannot be a mount point, so it cannot be protected.
 fn is_own(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir() || metadata.is_file())
 }

@@ -69,12 +69,12 @@ const REFUSED: &[c_long] = &[
     #[cfg(target_arch = "x86_64")]
     SYS_kexec_file_load,
 ];
-/// Refused if the program has no namespaces of its own: memory, queues and semaphores that all processes of the user share.
+/// Refused if the program has no namespaces of its own: memory, queues and semaphores that all of the user's processes share.
 const SHARED: &[c_long] = &[SYS_mq_open, SYS_msgget, SYS_semget, SYS_shmat, SYS_shmget];
 /// Flags of `clone` and `unshare` that create namespaces. 0x80 is `CLONE_NEWTIME`.
 const NAMESPACES: &[c_int] =
     &[CLONE_NEWCGROUP, CLONE_NEWIPC, CLONE_NEWNET, CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUSER, CLONE_NEWUTS, 0x80];
-/// Requests of `ioctl` that inject input into a terminal.
+/// `ioctl` requests that inject input into a terminal.
 const TYPING: &[c_ulong] = &[TIOCSTI as c_ulong, TIOCLINUX as c_ulong];
 /// Socket families for programs with network access: internet sockets, and netlink to list the machine's addresses.
 const NETWORK: &[c_int] = &[AF_INET, AF_INET6, AF_NETLINK];
@@ -114,11 +114,11 @@ fn refused(fence: &FenceOrder) -> Result<BTreeMap<i64, Vec<SeccompRule>>, Error>
         sockets.push(rule(&other?)?);
     }
     rules.insert(SYS_socket, sockets);
-    // A pair of datagram sockets can be connected to any socket with a path. 2 is a bit of `SOCK_DGRAM` and `SOCK_RAW` only.
+    // A socket of a datagram pair can be connected to any socket that has a path. Bit 2 is set in `SOCK_DGRAM` and `SOCK_RAW` only.
     let datagram = rule(&[condition(1, SeccompCmpOp::MaskedEq(2), 2)?])?;
     let other = rule(&[condition(0, SeccompCmpOp::Ne, u64::from(AF_UNIX.unsigned_abs()))?])?;
     rules.insert(SYS_socketpair, vec![datagram, other]);
-    // Process 0 is the caller; the limits of other processes are out of reach.
+    // Process 0 is the caller. A program may not use the limits of other processes.
     rules.insert(SYS_prlimit64, vec![rule(&[condition(0, SeccompCmpOp::Ne, 0)?])?]);
     Ok(rules)
 }
@@ -133,13 +133,14 @@ fn condition(argument: u8, comparison: SeccompCmpOp, value: u64) -> Result<Secco
     Ok(SeccompCondition::new(argument, SeccompCmpArgLen::Dword, comparison, value)?)
 }
 
-/// Returns the BPF program that refuses these system calls with `error`, and kills processes that use another architecture's.
+/// Returns the BPF program that refuses these system calls with `error`. It kills a process that uses another architecture's calls.
 fn filter(rules: BTreeMap<i64, Vec<SeccompRule>>, error: c_int) -> Result<BpfProgram, Error> {
     let architecture = TargetArch::try_from(ARCH)?;
     let refuse = SeccompAction::Errno(error.unsigned_abs());
     let mut program = BpfProgram::try_from(SeccompFilter::new(rules, SeccompAction::Allow, refuse, architecture)?)?;
     if cfg!(target_arch = "x86_64") {
-        // x32 numbers the same system calls differently. These instructions load the number, compare it, and kill the process.
+        // x32 has other numbers for the same system calls. These instructions load the number, and kill the process if it is an x32
+        // number.
         let instruction = |code, jf, k| sock_filter { code, jt: 0, jf, k };
         let end = instruction(0x06, 0, SECCOMP_RET_KILL_PROCESS);
         program.splice(..0, [instruction(0x20, 0, 0), instruction(0x35, 1, 0x4000_0000), end]);

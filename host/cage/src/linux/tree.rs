@@ -1,4 +1,4 @@
-//! The descendants of this process. Orphans among them become its children.
+//! Finds and kills the descendants of this process. It is a subreaper, which means that orphans among them become its children.
 
 use std::{
     collections::BTreeMap,
@@ -13,7 +13,7 @@ use rustix::{
 
 /// How long killing is retried. A process that survives this is stuck in the kernel, for example waiting for a device.
 const KILLING: Duration = Duration::from_secs(8);
-/// How often the children are killed before all processes are searched, which takes longer.
+/// How many times the children are killed before all processes are searched, which takes longer.
 const ROUNDS: usize = 100;
 
 /// Returns the processes below this one.
@@ -35,7 +35,7 @@ pub(super) fn descendants() -> Vec<Pid> {
     found
 }
 
-/// Returns the parent of a process from `/proc/PID/stat`: `PID (NAME) STATE PARENT …`, where the name can hold anything.
+/// Returns the parent of a process from `/proc/PID/stat`: `PID (NAME) STATE PARENT …`, where the name can contain anything.
 fn parent_of(pid: i32) -> Option<i32> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let behind_name = stat.iter().rposition(|byte| *byte == b')')?;
@@ -43,15 +43,15 @@ fn parent_of(pid: i32) -> Option<i32> {
     rest.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
-/// Kills everything below this process, and waits until it is gone. Returns false if something is left.
+/// Kills all descendants of this process, and waits until they are gone. Returns false if some are left.
 pub(super) fn kill_all() -> bool {
     if getpid().is_init() {
-        // The kernel does it, at once and for good, when this process ends.
+        // This process is the first one of its namespace: when it ends, the kernel kills all others.
         return true;
     }
     let end = Instant::now() + KILLING;
     loop {
-        // A program that forks and exits without end is caught only by a look that is quicker than it.
+        // A program can keep forking and exiting. Only a loop that is faster than the program catches it.
         for _ in 0..ROUNDS {
             if reap_all() {
                 return true;
@@ -70,7 +70,7 @@ pub(super) fn kill_all() -> bool {
     }
 }
 
-/// Reaps ended children. Returns whether no child is left. Then no descendants are left either, because orphans become
+/// Reaps ended children. Returns whether no child is left. In this case no descendant is left either, because orphans become
 /// children.
 fn reap_all() -> bool {
     loop {
@@ -82,7 +82,7 @@ fn reap_all() -> bool {
     }
 }
 
-/// Returns the children of this process; none if the kernel has no list of them.
+/// Returns the children of this process; empty if the kernel does not list them.
 fn children() -> Vec<Pid> {
     let list = fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
     list.split_ascii_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)).collect()

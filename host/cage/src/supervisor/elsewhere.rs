@@ -49,7 +49,7 @@ pub(super) fn run(order: &Order) -> Option<ProgramEnd> {
         }
         let stdin = std::io::stdin();
         let mut polled = [PollFd::new(&stdin, PollFlags::IN | PollFlags::HUP)];
-        // Nothing follows the order, so anything on standard input is its end.
+        // Nothing follows the order, so any event on standard input means that it was closed.
         if poll(&mut polled, Some(&tick)).is_ok_and(|ready| ready > 0) {
             break ProgramEnd::killed("it was stopped");
         }

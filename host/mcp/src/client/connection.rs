@@ -23,7 +23,7 @@ use super::{
     result::{self, CallResult},
 };
 
-/// The revision that is asked for. A server answers with the one that it speaks.
+/// The protocol revision that is requested. A server responds with the revision that it speaks.
 const REVISION: ProtocolVersion = ProtocolVersion::V_2025_11_25;
 
 /// Length limit in characters of a server's name with its version, and of a protocol revision.
@@ -43,7 +43,7 @@ pub(super) struct ServerConnection {
 }
 
 impl ServerConnection {
-    /// Opens a connection over `transport`, whose messages `inbox` judges. Cancelling `stopped` ends it.
+    /// Opens a connection over `transport`. `inbox` checks its messages, and cancelling `stopped` ends the connection.
     pub(super) async fn open<T>(transport: T, inbox: Arc<Inbox>, stopped: CancellationToken) -> Result<Self, String>
     where
         T: Transport<RoleClient> + 'static,
@@ -101,7 +101,7 @@ impl ServerConnection {
                 Some(text) = reports.recv() => progress.report(&text),
             }
         };
-        // Output that came before the answer.
+        // Progress reports that arrived before the answer.
         while let Ok(text) = reports.try_recv() {
             progress.report(&text);
         }
@@ -109,13 +109,13 @@ impl ServerConnection {
         result::read(answer?)
     }
 
-    /// Ends the connection, and waits until the server has ended, at most `time`.
+    /// Ends the connection, and waits up to `time` until the server has ended.
     pub(super) async fn close(mut self, time: Duration) {
         let _ = self.running.close_with_timeout(time).await;
     }
 }
 
-/// Stops the reports of a call when it ends or is dropped.
+/// Ends the progress reports of a call when the call ends or is dropped.
 struct EndProgress<'a> {
     inbox: &'a Inbox,
     token: rmcp::model::ProgressToken,

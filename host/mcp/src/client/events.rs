@@ -1,6 +1,6 @@
-//! Reads the data of server-sent events from pieces of a body, each event of a bounded length.
+//! Extracts the data of server-sent events from pieces of a response body. The length of each event is limited.
 
-/// The data of events that are complete.
+/// Assembles events from the pieces of a body.
 pub(super) struct EventReader {
     /// The beginning of a line that has not ended yet.
     line: Vec<u8>,
@@ -38,14 +38,14 @@ impl EventReader {
         Ok(events)
     }
 
-    /// Reads a whole line. Returns the data of the event that it ends.
+    /// Reads a complete line. Returns the data of the event if the line ends it.
     fn end_line(&mut self) -> Option<Vec<u8>> {
         let line = std::mem::take(&mut self.line);
         let line = line.strip_suffix(b"\r").unwrap_or(&line);
         if line.is_empty() {
             return self.data.take();
         }
-        // Other fields, and comments, mean nothing here.
+        // Other fields and comments are ignored.
         let value = line.strip_prefix(b"data:")?;
         let value = value.strip_prefix(b" ").unwrap_or(value);
         match &mut self.data {

@@ -1,5 +1,5 @@
-//! A connection over streamable HTTP. Each message is a request of egress, under its rules for addresses and secrets; the answer
-//! is one message or a stream of events.
+//! A connection over streamable HTTP. Each message is sent as a request through egress, which applies its rules for addresses and
+//! secrets. The response is one message or a stream of events.
 
 use std::{collections::HashMap, future::Future, io, sync::Arc, time::Duration};
 
@@ -23,7 +23,7 @@ use super::{
     secret_names::names_secret,
 };
 
-/// Messages that wait until `rmcp` reads them. Further ones are not read from the network.
+/// How many messages can wait until `rmcp` reads them. More are not read from the network.
 const WAITING: usize = 16;
 /// Length limit of the id of a session.
 const SESSION_ID: usize = 256;
@@ -50,7 +50,7 @@ pub struct HttpEndpoint {
     pub credentials: Arc<Credentials>,
     /// Sends the requests to the server.
     pub egress: Egress,
-    /// The owner of the connections: no other server shares them.
+    /// The owner of the requests in egress. Owners never share connections.
     pub owner: String,
 }
 
@@ -88,7 +88,7 @@ struct Poster {
     /// Limit of a message in bytes.
     limit: usize,
     session: Mutex<HttpSession>,
-    /// The tasks of requests without an answer.
+    /// The tasks of requests that have no response yet.
     streams: Mutex<HashMap<RequestId, AbortHandle>>,
 }
 
@@ -108,13 +108,13 @@ impl HttpTransport {
 }
 
 impl Poster {
-    /// Sends a request and passes its answer on. A failure is passed on as an error response: the connection stays.
+    /// Sends a request and passes its response on. A failure is passed on as an error response, which keeps the connection open.
     async fn request(&self, message: ClientJsonRpcMessage, id: RequestId) {
         let answered = match self.post(&message).await {
             Ok(answer) => self.read(answer, &id).await,
             Err(problem) => Err(problem),
         };
-        // After an answer, this means nothing to `rmcp`.
+        // If the response has already been passed on, `rmcp` ignores this error.
         let problem = answered.err().unwrap_or_else(|| "it sent no response".to_owned());
         let error = transport_failure(problem);
         // An error means that the connection is closed.
@@ -123,7 +123,7 @@ impl Poster {
         self.streams.lock().remove(&id);
     }
 
-    /// Sends a message. Returns the answer once its head has arrived and is a success.
+    /// Sends a message. Returns the response once its head has arrived, if its status is a success.
     async fn post(&self, message: &ClientJsonRpcMessage) -> Result<Answer, String> {
         let body = serde_json::to_vec(message).map_err(|error| error.to_string())?;
         let answer = self.send("POST", body).await?;
@@ -147,7 +147,7 @@ impl Poster {
         Ok(answer)
     }
 
-    /// Reads the messages of the answer to the request `id`.
+    /// Reads the messages of the response to the request `id`.
     async fn read(&self, mut answer: Answer, id: &RequestId) -> Result<(), String> {
         let media = header(&answer, "content-type").unwrap_or_default().split(';').next().unwrap_or_default();
         match media.trim() {
@@ -169,8 +169,8 @@ impl Poster {
         }
     }
 
-    /// Reads the messages of an event stream up to the response to the request `id`: a stream that stays open after it would keep
-    /// its place among the requests of the server.
+    /// Reads the messages of an event stream up to the response to the request `id`. A stream that stayed open any longer would
+    /// keep its egress permit.
     async fn read_events(&self, mut answer: Answer, id: &RequestId) -> Result<(), String> {
         let mut reader = EventReader::new(self.limit);
         let mut is_answered = false;
@@ -179,7 +179,7 @@ impl Poster {
                 is_answered |= self.judge(&data, id).await?;
             }
         }
-        // The connection of a stream that has ended can be used again. A notification may follow the response.
+        // If the stream ends soon, its connection can be reused. A notification may also follow the response.
         let rest = async {
             while let Ok(Some(chunk)) = answer.chunk().await {
                 for data in reader.push(&chunk).map_err(|_| self.too_long())? {
@@ -229,7 +229,7 @@ impl Poster {
         }
     }
 
-    /// Sends a request, and retries it with a new secret if the server rejects one from a key command.
+    /// Sends a request. If the server rejects a secret from a key command, retries once with a new secret.
     async fn send(&self, method: &str, body: Vec<u8>) -> Result<Answer, String> {
         let HttpEndpoint { url, credential, headers, credentials, egress, owner } = &self.endpoint;
         let target = Target::parse(url).map_err(|error| error.to_string())?;
@@ -290,8 +290,8 @@ struct GivenHeaders {
     plain: Vec<(String, String)>,
 }
 
-/// Divides the headers of a client into secrets for `origin` and others. A value that is too short for a secret is sent as it is:
-/// removing it from answers would remove other text, too.
+/// Splits the headers of a client into secrets for `origin` and plain headers. A value that is too short for a secret is sent as a
+/// plain header, because removing it from responses would remove other text, too.
 fn given(headers: &[(String, String)], origin: &Origin) -> Result<GivenHeaders, String> {
     let mut given = GivenHeaders { secrets: Vec::new(), plain: Vec::new() };
     for (name, value) in headers {
@@ -303,7 +303,7 @@ fn given(headers: &[(String, String)], origin: &Origin) -> Result<GivenHeaders, 
             continue;
         }
         let (prefix, value) = without_scheme(name, value);
-        // The error shows nothing of the value.
+        // The error does not contain the value.
         let secret =
             Secret::new(value).map_err(|error| format!("the header '{}': {error}", text::excerpt(name, 60)))?;
         let placement = Placement::Header { name: name.clone(), prefix: prefix.to_owned() };
@@ -316,8 +316,8 @@ fn is_short(value: &str) -> bool {
     value.chars().count() < Secret::SHORTEST
 }
 
-/// Divides the value of `Authorization` into its scheme, such as `Bearer `, and the secret: a server can send the secret back
-/// without the scheme. Other values have no scheme.
+/// Splits the value of `Authorization` into its scheme, such as `Bearer `, and the secret, because a server can send the secret
+/// back without the scheme. Values of other headers have no scheme.
 fn without_scheme<'a>(name: &str, value: &'a str) -> (&'a str, &'a str) {
     let scheme_end = value.find(' ').filter(|_| name.eq_ignore_ascii_case("authorization"));
     let secret = scheme_end.map(|at| value[at..].trim_start()).filter(|secret| !is_short(secret));
@@ -341,7 +341,7 @@ impl Transport<RoleClient> for HttpTransport {
             JsonRpcMessage::Request(request) => {
                 let id = request.id.clone();
                 let requesting = Arc::clone(&poster);
-                // Locked until the task is noted: the task must not end before.
+                // Locked until the task is added. Otherwise the task could end, and remove its entry, before there is one.
                 let mut streams = poster.streams.lock();
                 let task = tokio::spawn({
                     let id = id.clone();
@@ -367,7 +367,7 @@ impl Transport<RoleClient> for HttpTransport {
     async fn close(&mut self) -> io::Result<()> {
         self.poster.abort_requests();
         if self.poster.session.lock().id.is_some() {
-            // Servers may refuse it.
+            // Servers may refuse the request.
             let _ = timeout(CLOSE_TIME, self.poster.send("DELETE", Vec::new())).await;
         }
         Ok(())
@@ -376,7 +376,7 @@ impl Transport<RoleClient> for HttpTransport {
 
 impl Drop for HttpTransport {
     fn drop(&mut self) {
-        // A start that takes too long drops the transport without closing it.
+        // If a start takes too long, the transport is dropped without being closed.
         self.poster.abort_requests();
     }
 }
@@ -398,7 +398,7 @@ mod tests {
     }
 
     impl Requested {
-        /// Sends the request 7 through a new transport.
+        /// Sends a request with the id 7 through a new transport.
         async fn new() -> Self {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let mut transport = HttpTransport::new(HttpEndpoint::for_test(&listener), Arc::default(), 1 << 20);
@@ -412,7 +412,7 @@ mod tests {
             Self { transport, server }
         }
 
-        /// Sends an event with a response, then a comment. Returns the id of the response that arrives.
+        /// Sends an event with a response, then a comment. Returns the id of the response that the transport receives.
         async fn respond(&mut self, id: Value) -> String {
             let response = json!({"jsonrpc": "2.0", "id": id, "result": {}});
             let event = format!("data: {response}\n\n: the stream stays open\n\n");
@@ -460,7 +460,7 @@ mod tests {
         given(&headers, &origin())
     }
 
-    /// Returns name and prefix of each secret.
+    /// Returns the name and the prefix of each secret.
     fn placed(given: &GivenHeaders) -> Vec<(String, String)> {
         let placed = given.secrets.iter().map(|placed| match placed.placement.clone() {
             Placement::Header { name, prefix } => (name, prefix),

@@ -1,6 +1,6 @@
-//! Filters the messages of a server. `rmcp` starts a task for each request and each notification, and keeps a message
-//! in several forms while it looks for its kind. So it gets only awaited responses and a bounded number of requests;
-//! notifications are handled here, and results stay JSON values that are parsed only as far as needed.
+//! Filters the messages of a server. `rmcp` starts a task for each request and each notification, and holds several copies of a
+//! message while it determines its kind. It therefore receives only awaited responses and a bounded number of requests.
+//! Notifications are handled here, and results stay JSON values that are parsed only as far as needed.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -21,25 +21,26 @@ use tokio_util::sync::CancellationToken;
 
 use patchbay_jsonrpc::{VALUES, is_parsable};
 
-/// Requests of a server without an answer.
+/// How many unanswered requests a server may have.
 const OPEN_REQUESTS: usize = 16;
 /// Limit of lines in a row that are not messages. Some servers print greetings to standard output.
 const STRAY_LINES: u32 = 1_000;
-/// Messages that a server may send at once, and then again each second. A server that sends more is read more slowly.
+/// How many messages a server may send in a burst. A server that sends more is read more slowly.
 const BURST: u32 = 2_000;
 const MESSAGES_PER_SECOND: u32 = 500;
-/// Partial outputs of a call that wait to be reported; further ones are dropped.
+/// How many partial outputs of a call can wait to be reported. More are dropped.
 const WAITING_PROGRESS: usize = 16;
-/// Lines of the standard error of a server that are kept, and their length in characters.
+/// How many lines of a server's standard error are kept, and their length in characters.
 const ERROR_LINES: usize = 10;
 const ERROR_LINE_CHARS: usize = 300;
 
 /// The state of a connection to a server, shared by its tasks.
 #[derive(Default)]
 pub(super) struct Inbox {
-    /// The requests to the server without a response, by their ids as text: `rmcp` accepts a number that is sent back as a string.
+    /// The requests to the server that have no response yet. Their ids are text, because `rmcp` accepts a number that is sent back
+    /// as a string.
     awaited: Mutex<HashMap<String, AwaitedResponse>>,
-    /// The requests of the server without an answer.
+    /// The server's own requests that are not answered yet.
     open: Mutex<HashSet<RequestId>>,
     /// How often the server has announced that its list of tools changed.
     list_changes: AtomicU64,
@@ -54,9 +55,9 @@ pub(super) struct Inbox {
 /// A response that is expected.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum AwaitedResponse {
-    /// To a request of the handshake: `rmcp` reads the result.
+    /// The response to a request of the handshake. `rmcp` parses its result.
     Handshake,
-    /// To any other request: the result stays JSON.
+    /// The response to any other request. Its result stays JSON.
     Other,
 }
 
@@ -71,7 +72,7 @@ struct InboxState {
     ended: Option<String>,
 }
 
-/// The handling of a message.
+/// The decision about a message.
 pub(super) enum Judged {
     /// The message is passed on to `rmcp`.
     Message(Box<ServerJsonRpcMessage>),
@@ -81,7 +82,7 @@ pub(super) enum Judged {
     End,
 }
 
-/// The parts of a message that tell its kind.
+/// The fields that determine the kind of a message.
 #[derive(Deserialize)]
 struct EnvelopeParts<'a> {
     id: Option<RequestId>,
@@ -130,7 +131,7 @@ impl Inbox {
         }
     }
 
-    /// Judges a response. Nothing waits for a second one, or for one to a request that was not sent.
+    /// Judges a response. A second response, or one to a request that was not sent, is ignored.
     fn response(&self, id: RequestId, json: &[u8]) -> Judged {
         let awaited = self.awaited.lock().remove(&id.to_string());
         let Some(awaited) = awaited else { return self.handled() };
@@ -142,12 +143,12 @@ impl Inbox {
                 let result = ServerResult::CustomResult(CustomResult::new(result));
                 Judged::Message(Box::new(JsonRpcMessage::response(result, id)))
             }
-            // An error.
+            // The response is an error.
             Err(_) => self.typed(json),
         }
     }
 
-    /// Judges an error without an id. It can mean a request of the handshake, and no other.
+    /// Judges an error without an id. It can only refer to a request of the handshake, and is otherwise ignored.
     fn error_without_id(&self, json: &[u8]) -> Judged {
         let is_handshake = self.awaited.lock().values().any(|awaited| *awaited == AwaitedResponse::Handshake);
         match self.typed(json) {
@@ -166,7 +167,7 @@ impl Inbox {
         self.typed(json)
     }
 
-    /// Passes a message on in the types of `rmcp`. The data of an error is not used, and would make it look
+    /// Passes a message on in the types of `rmcp`. The data of an error is removed: it is not used, and would make the error look
     /// like a failure of the transport.
     fn typed(&self, json: &[u8]) -> Judged {
         match serde_json::from_slice::<ServerJsonRpcMessage>(json) {
@@ -186,7 +187,7 @@ impl Inbox {
                 let Ok(ProgressMessage { params }) = serde_json::from_slice(json) else { return };
                 let ProgressParts { progress_token, message: Some(message) } = params else { return };
                 if let Some(sender) = self.progress.lock().get(&progress_token) {
-                    // Without room, it is dropped.
+                    // If the channel is full, the message is dropped.
                     let _ = sender.try_send(message);
                 }
             }
@@ -208,7 +209,7 @@ impl Inbox {
         self.end(format!("wrote {STRAY_LINES} lines that are not messages"))
     }
 
-    /// Counts a message, and slows the reading down if there were too many.
+    /// Counts a message. If there were too many, reading slows down.
     fn handled(&self) -> Judged {
         let mut state = self.state.lock();
         state.messages += 1;
@@ -217,7 +218,7 @@ impl Inbox {
         }
         let now = Instant::now();
         let since = *state.since.get_or_insert(now);
-        // The messages of one second, then the rest of that second.
+        // Allow the messages of one second, then wait for the rest of that second.
         if state.messages < BURST + MESSAGES_PER_SECOND {
             return Judged::Handled(Duration::ZERO);
         }
@@ -226,7 +227,7 @@ impl Inbox {
         Judged::Handled(Duration::from_secs(1).saturating_sub(now - since))
     }
 
-    /// Ends the connection, because the server `did` something. The first reason stays.
+    /// Ends the connection, because the server `did` something. If it has already ended, the first reason is kept.
     pub(super) fn end(&self, did: String) -> Judged {
         self.note_end(did);
         Judged::End
@@ -260,7 +261,7 @@ impl Inbox {
                 self.awaited.lock().insert(request.id.to_string(), awaited);
             }
             JsonRpcMessage::Notification(sent) => {
-                // The handshake is over.
+                // Any notification means that the handshake is over.
                 self.awaited.lock().retain(|_, awaited| *awaited == AwaitedResponse::Other);
                 if let ClientNotification::CancelledNotification(cancelled) = &sent.notification
                     && let Some(id) = &cancelled.params.request_id
@@ -277,7 +278,7 @@ impl Inbox {
         }
     }
 
-    /// Notes that nothing waits for the response to the request `id` any longer.
+    /// Notes that nothing waits for the response to the request `id` anymore.
     pub(super) fn forget(&self, id: &RequestId) {
         self.awaited.lock().remove(&id.to_string());
     }
@@ -287,7 +288,7 @@ impl Inbox {
         self.list_changes.load(Ordering::Acquire)
     }
 
-    /// Returns the partial output of the request with `token`, until [`Inbox::end_progress`].
+    /// Returns a channel with the partial output of the request with `token`. [`Inbox::end_progress`] closes it.
     pub(super) fn progress(&self, token: &ProgressToken) -> mpsc::Receiver<String> {
         let (sender, receiver) = mpsc::channel(WAITING_PROGRESS);
         self.progress.lock().insert(token.0.clone(), sender);
@@ -333,7 +334,7 @@ mod tests {
         inbox.judge(message.to_string().as_bytes())
     }
 
-    /// Notes that a message of this method is sent.
+    /// Notes that this message is sent.
     fn sends(inbox: &Inbox, message: Value) {
         inbox.sends(&serde_json::from_value(message).unwrap());
     }
@@ -448,7 +449,7 @@ mod tests {
                 let Judged::Handled(wait) = judge(&inbox, &message) else { panic!("{message}") };
                 waits += wait;
             }
-            // Time that has passed without a wait, on a busy machine, is not waited for again.
+            // On a busy machine, some of the time passes without waiting.
             assert!(waits + began.elapsed() > Duration::from_secs(2), "{waits:?} {message}");
         }
     }

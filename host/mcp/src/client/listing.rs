@@ -1,5 +1,5 @@
-//! The tools that a server declares: read page by page, bounded one by one and in total. A tool that cannot be used costs itself
-//! only, and is named.
+//! Reads the tools that a server declares, page by page, with limits for each tool and for all of them. A tool that cannot be used
+//! is left out and reported; the others stay usable.
 
 use patchbay_core::text;
 use rmcp::{
@@ -12,15 +12,15 @@ use serde_json::Value;
 
 use super::request::{ServerRequestError, request};
 
-/// Limit of the tools of one server: more than a model can choose from.
+/// Limit of tools per server, already more than a model can choose from.
 const TOOLS: usize = 256;
-/// Limit of the pages of a list. A server that repeats a cursor ends here.
+/// Limit of pages per list. It also stops a server that repeats a cursor.
 const PAGES: usize = 64;
 /// Size limit of all declarations of a server together, in bytes.
 const LIST_BYTES: usize = 4 << 20;
-/// Limit of a name, in bytes.
+/// Length limit of a tool's name, in bytes.
 const NAME_BYTES: usize = 256;
-/// Limit of the tools that are named because they were left out.
+/// Limit of reported problems.
 const PROBLEMS: usize = 32;
 
 /// The tools that a server has listed.
@@ -28,7 +28,7 @@ const PROBLEMS: usize = 32;
 pub struct ToolList {
     /// The usable tools, in the order of the server.
     pub tools: Vec<ListedTool>,
-    /// The tools that were left out, and why: sentences.
+    /// Sentences about the tools that were left out.
     pub problems: Vec<String>,
 }
 
@@ -41,9 +41,9 @@ pub struct ListedTool {
     pub description: String,
     /// The JSON Schema of the input.
     pub input_schema: Value,
-    /// Whether the server claims that it has no effects.
+    /// Whether the server claims that the tool has no effects.
     pub only_reads: bool,
-    /// Whether the server claims that it can delete or overwrite something.
+    /// Whether the server claims that the tool can delete or overwrite something.
     pub is_destructive: bool,
 }
 

@@ -5,7 +5,7 @@ use patchbay_core::{Digest, Name};
 /// Number of hash digits at the end of a shortened name.
 const HASH: usize = 8;
 
-/// Returns the common prefix of the names of all tools of `server`, without the trailing `__`.
+/// Returns the prefix that the names of all tools of `server` share, without the trailing `__`.
 pub fn group(server: &str) -> String {
     format!("mcp__{}", plain(server))
 }

@@ -1,5 +1,5 @@
-//! The files of a package whose server is a program. They are checked right before each start, and only then its program becomes
-//! executable. [`Launch`](super::Launch) has them.
+//! The files of a package that contains a server program. They are checked right before each start, and only then does the program
+//! become executable. [`Launch`](super::Launch) refers to them.
 
 use std::{
     fs, io,
@@ -16,9 +16,9 @@ pub struct PackageFiles {
     pub package: PackageName,
     /// The folder of the copy.
     pub root: PathBuf,
-    /// The digest of the list of all files in `root`, as `packages.lock` has it.
+    /// The digest of the list of all files in `root`, as recorded in `packages.lock`.
     pub digest: Digest,
-    /// The folder in which the servers of the package store data. It is created before a start, for this user alone.
+    /// The folder in which the servers of the package store data. It is created before a start, and accessible only to this user.
     pub data: PathBuf,
 }
 
@@ -27,7 +27,7 @@ impl PackageFiles {
     /// thread.
     ///
     /// # Errors
-    /// Why the program may not be started, or cannot be.
+    /// A message if a file has changed, or if the start cannot be prepared.
     pub(super) fn prepare(&self, program: &Path, folder: &Path) -> Result<(), String> {
         let package = &self.package;
         let found = Sums::of_copy(&self.root).map(|sums| sums.digest());
@@ -100,7 +100,7 @@ mod tests {
         fs::remove_dir_all(root.join(".git")).unwrap();
         prepare(&data.join("work")).unwrap();
         assert_eq!([mode(&program), mode(&other), mode(&data), mode(&data.join("work"))], [0o555, 0o644, 0o700, 0o700]);
-        // Of a program that is searched for in PATH, nothing changes.
+        // A program that is found through PATH is left unchanged.
         fs::set_permissions(&program, fs::Permissions::from_mode(0o444)).unwrap();
         files.prepare(Path::new("python3"), &root).unwrap();
         assert_eq!(mode(&program), 0o444);

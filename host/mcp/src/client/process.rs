@@ -1,5 +1,5 @@
-//! The process of an MCP server: an argument list, a closed environment, a process group of its own. Its messages are lines of
-//! standard input and output.
+//! Runs an MCP server as a process: without a shell, with a limited environment, and in its own process group. Its messages are
+//! lines of standard input and output.
 
 use std::{env, fmt, future::Future, io, path::PathBuf, process::Stdio, sync::Arc, time::Duration};
 
@@ -24,7 +24,7 @@ use super::{
 };
 use patchbay_jsonrpc::{BoundedLines, ReadLine, is_parsable};
 
-/// The variables that every server gets, if they are set: programs do not start without them. None of them holds a secret.
+/// The variables that every server receives if they are set, because programs often need them to start. None contains a secret.
 pub(super) const VARIABLES: [&str; 11] =
     ["HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "SYSTEMROOT", "TERM", "TMPDIR", "TZ", "USER"];
 
@@ -33,7 +33,7 @@ pub(super) const VARIABLES: [&str; 11] =
 const CLOSE_TIME: Duration = Duration::from_millis(500);
 /// How long a server may take to read a message.
 const WRITE_TIME: Duration = Duration::from_secs(30);
-/// Limit of a line of standard error that is kept, in bytes.
+/// Size limit of a line of standard error, in bytes.
 const ERROR_LINE_BYTES: usize = 4 << 10;
 
 /// How the process of a server is started.
@@ -48,11 +48,11 @@ pub struct Launch {
     pub folder: PathBuf,
     /// The package that the server belongs to; `None` for any other program.
     pub package: Option<PackageFiles>,
-    /// A variable that the program needs and that is not set, so it is not started.
+    /// A variable that the program needs but that is not set, which prevents the start.
     pub unset: Option<String>,
 }
 
-/// Without the values of variables, which can be secrets.
+/// Leaves out the values of variables, which can be secrets.
 impl fmt::Debug for Launch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Launch").field("words", &self.words).finish_non_exhaustive()
@@ -74,8 +74,8 @@ impl Launch {
         prepared.unwrap_or_else(|_| Err("its package could not be checked".to_owned()))
     }
 
-    /// Returns a scrubber for the secrets among the variables. A value that is too short for a secret or has only
-    /// digits stays: removing it would remove other text, too.
+    /// Returns a scrubber for the secrets among the variables. A value that is too short for a secret or consists of digits stays,
+    /// because removing it would remove other text, too.
     fn scrub(&self) -> Scrub {
         let is_number = |value: &str| value.bytes().all(|byte| byte.is_ascii_digit());
         let secrets = self.variables.iter().filter(|(name, value)| names_secret(name) && !is_number(value));
@@ -87,10 +87,10 @@ impl Launch {
 /// Why a server cannot be started.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LaunchError {
-    /// PATH has no such program.
+    /// The program was not found in PATH.
     #[error("no absolute folder in PATH has the program '{0}'")]
     NotFound(String),
-    /// The system cannot start it.
+    /// The operating system cannot start the program.
     #[error("cannot start the program '{program}': {problem}")]
     Start {
         /// The program that should start the server.
@@ -100,14 +100,14 @@ pub enum LaunchError {
     },
 }
 
-/// A connection over standard input and output. Dropping it kills the server with all that it started.
+/// A connection over standard input and output. Dropping it kills the server with all processes that it started.
 pub(super) struct ProcessTransport {
     group: ProcessGroup,
     lines: BoundedLines<ChildStdout>,
     input: Arc<ServerInput>,
     inbox: Arc<Inbox>,
     scrub: Scrub,
-    /// Limit of a message, for the reason of the end.
+    /// Size limit of a message in bytes, for the error message.
     limit: usize,
     /// How long the server may take to read a message.
     write_time: Duration,
@@ -116,7 +116,7 @@ pub(super) struct ProcessTransport {
 /// Standard input of the server, which tasks share.
 struct ServerInput {
     pipe: tokio::sync::Mutex<Option<ChildStdin>>,
-    /// Cancelled if the server cannot be written to.
+    /// Cancelled when writing to the server fails.
     broken: CancellationToken,
 }
 
@@ -151,9 +151,9 @@ impl ProcessTransport {
     }
 }
 
-/// Removes secrets from the strings and the names of a message. Numbers, the envelope, the names of the protocol, and
-/// names in the schemas of tools stay, because a secret that is also an ordinary word must not break a message. A line
-/// that is not a message is cleaned as a whole.
+/// Removes secrets from the strings and the member names of a message. Numbers, the envelope, the protocol's own names, and names
+/// in tool schemas stay, because a secret that is also an ordinary word must not break a message. A line that is not a message is
+/// scrubbed as a whole.
 fn scrub_message(scrub: &Scrub, line: Vec<u8>) -> Vec<u8> {
     let message = is_parsable(&line).then(|| serde_json::from_slice::<Value>(&line).ok()).flatten();
     let Some(Value::Object(mut message)) = message else { return scrub.bytes(&line) };
@@ -168,7 +168,7 @@ fn scrub_message(scrub: &Scrub, line: Vec<u8>) -> Vec<u8> {
     if has_secret { Value::Object(message).to_string().into_bytes() } else { line }
 }
 
-/// Names of the protocol's own objects that are as long as a secret can be. A message without them could not be read.
+/// Names in the protocol's own objects that are long enough to be mistaken for a secret. Without them, a message could not be read.
 const PROTOCOL_NAMES: [&str; 32] = [
     "annotations",
     "audience",
@@ -215,7 +215,7 @@ enum MessagePosition {
 }
 
 impl MessagePosition {
-    /// Returns the place of the member `name` of an object at this place.
+    /// Returns the position of the member `name` of an object at this position.
     fn member(self, name: &str) -> Self {
         match (self, name) {
             (Self::Result, "tools") => Self::Tools,
@@ -224,18 +224,18 @@ impl MessagePosition {
         }
     }
 
-    /// Returns whether the name of a member at this place stays, whatever it contains.
+    /// Returns whether a member name at this position is kept even if it contains a secret.
     fn keeps_name(self, name: &str) -> bool {
         self == Self::Schema || PROTOCOL_NAMES.contains(&name)
     }
 
-    /// Returns whether the member `name` is a list of names of properties that stay.
+    /// Returns whether the member `name` is a list of property names, which are kept.
     fn is_list_of_names(self, name: &str, value: &Value) -> bool {
         self == Self::Schema && name == "required" && value.is_array()
     }
 }
 
-/// Removes secrets from all strings in `value` and from the names that do not stay at this place. Returns whether there was one.
+/// Removes secrets from all strings in `value`, and from names that need not be kept. Returns whether a secret was found.
 fn scrub_value(scrub: &Scrub, value: &mut Value, place: MessagePosition) -> bool {
     match value {
         Value::String(text) => {
@@ -303,7 +303,7 @@ impl Transport<RoleClient> for ProcessTransport {
         }
     }
 
-    /// `rmcp` drops the future when it has something else to do; nothing is lost by that, except for a wait.
+    /// Cancel safe, because `rmcp` drops the future when it has something else to do. Only a wait can be cut short.
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
         let broken = self.input.broken.clone();
         loop {
@@ -318,7 +318,7 @@ impl Transport<RoleClient> for ProcessTransport {
                     return None;
                 }
             };
-            // Most servers have no secrets, and most messages are read once.
+            // Most servers have no secrets. Their messages are then parsed only once.
             let line = if self.scrub.is_empty() { line } else { scrub_message(&self.scrub, line) };
             match self.inbox.judge(&line) {
                 Judged::Message(message) => return Some(*message),
@@ -330,7 +330,7 @@ impl Transport<RoleClient> for ProcessTransport {
     }
 
     async fn close(&mut self) -> io::Result<()> {
-        // The end of its input asks a server to end.
+        // Closing a server's input tells it to exit.
         let closing = async {
             self.input.pipe.lock().await.take();
         };
@@ -370,7 +370,7 @@ mod tests {
         let inbox = Arc::<Inbox>::default();
         let mut transport = ProcessTransport::launch(&launch("sleep 600", &[]), Arc::clone(&inbox), 1 << 20).unwrap();
         transport.write_time = Duration::from_secs(1);
-        // More than the pipe holds.
+        // The message is larger than the pipe's buffer.
         let error = transport.send(request(1, &"x".repeat(1 << 20))).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         assert!(transport.receive().await.is_none());
@@ -394,7 +394,7 @@ mod tests {
         assert_eq!(inbox.printed(), ["[secret] host.example.org short"]);
     }
 
-    /// A tool's result contains no names that anything depends on.
+    /// Nothing depends on the names in a tool's result.
     #[test]
     fn secrets_are_removed_from_names_outside_of_schemas() {
         let scrub = launch("", &[("A_TOKEN", "tok_SENTINEL0123")]).scrub();

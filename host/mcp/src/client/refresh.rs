@@ -1,5 +1,5 @@
-//! Decides when the tool list of a running server is read again. If a listing fails, it is retried, so the change is
-//! not lost; if it hangs, it is not retried at every turn.
+//! Decides when the tool list of a running server is read again. A listing that fails is retried, which keeps the change from being
+//! lost. A listing that hangs is not retried at every turn.
 
 use std::time::Duration;
 
@@ -16,9 +16,9 @@ pub(super) struct ListRefresh {
     changes: u64,
     /// When the list was read last.
     read: Instant,
-    /// No listing before this time.
+    /// The earliest time of the next listing.
     not_before: Instant,
-    /// Whether the last listing that ended has failed.
+    /// Whether the last completed listing failed.
     has_failed: bool,
 }
 
@@ -34,7 +34,7 @@ impl ListRefresh {
         now >= self.not_before && (changes != self.changes || is_old)
     }
 
-    /// Notes that a listing begins. If it does not end in time, the next one waits.
+    /// Notes that a listing begins. If it does not end in time, there is a pause before the next one.
     pub(super) fn begin(&mut self, now: Instant) {
         self.not_before = now + LIST_AGE;
     }
@@ -44,7 +44,7 @@ impl ListRefresh {
         *self = Self::new(self.announces, changes, now);
     }
 
-    /// Notes that a listing failed. After the first failure in a row, the next turn reads the list.
+    /// Notes that a listing failed. After the first failure in a row, the next turn retries it; later ones cause a pause.
     pub(super) fn failed(&mut self, now: Instant) {
         if !self.has_failed {
             self.not_before = now;
@@ -71,7 +71,7 @@ mod tests {
     fn change_stays_due_until_the_list_was_read() {
         let now = Instant::now();
         let mut refresh = ListRefresh::new(true, 0, now);
-        // It does not end.
+        // This listing does not end.
         refresh.begin(now);
         assert!(!refresh.is_due(1, now) && refresh.is_due(1, now + LIST_AGE));
         let later = now + LIST_AGE;

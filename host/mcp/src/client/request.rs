@@ -14,10 +14,10 @@ const WORDS: usize = 500;
 /// Why a request has no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum ServerRequestError {
-    /// The server answered with an error: its words.
+    /// The server responded with this error message.
     #[error("{0}")]
     Refused(String),
-    /// The request or its answer was lost on the way: what went wrong.
+    /// The request or its response was lost, for this reason.
     #[error("{0}")]
     Lost(String),
     #[error("the connection ended")]
@@ -32,7 +32,7 @@ pub(super) async fn request(peer: &Peer<RoleClient>, wanted: ClientRequest) -> R
     OpenRequest::send(peer, wanted).await?.answer().await
 }
 
-/// A request without an answer. Dropping it sends `notifications/cancelled`.
+/// A request that has no response yet. Dropping it sends `notifications/cancelled`.
 pub(super) struct OpenRequest(Option<RequestHandle<RoleClient>>);
 
 impl OpenRequest {
@@ -63,7 +63,7 @@ impl OpenRequest {
 impl Drop for OpenRequest {
     fn drop(&mut self) {
         let Some(handle) = self.0.take() else { return };
-        // Outside of a runtime the connection is gone.
+        // Without a runtime, the connection is gone, too.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
                 // An error means that the connection is gone.
@@ -73,8 +73,8 @@ impl Drop for OpenRequest {
     }
 }
 
-/// Returns the error response for a request without a response. Its `data` distinguishes it from server errors,
-/// because `inbox` removes their data.
+/// Returns an error response in place of a response that was lost. Its `data` distinguishes it from server errors, because `inbox`
+/// removes their data.
 pub(super) fn transport_failure(problem: String) -> ErrorData {
     ErrorData::internal_error(problem, Some(Value::Bool(true)))
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::request::ServerRequestError;
 
-/// Limit of the parts of a result.
+/// The most parts that a result may have.
 const PARTS: usize = 1_000;
 
 #[derive(Deserialize)]
@@ -22,7 +22,7 @@ struct ResultParts {
     is_error: bool,
 }
 
-/// The result of a call: content, or the tool's own message of its failure.
+/// The result of a call: content, or the tool's own error message.
 pub(super) enum CallResult {
     Content(Vec<Content>),
     Failed(String),
@@ -49,7 +49,7 @@ pub(super) fn read(result: Value) -> Result<CallResult, ServerRequestError> {
     }))
 }
 
-/// Returns whether the content says no more than the structured result: servers repeat it as text for older clients.
+/// Returns whether the content adds nothing to the structured result, because servers repeat that as text for older clients.
 fn is_only(pieces: &[Content], structured: &Value) -> bool {
     match pieces {
         [] => true,

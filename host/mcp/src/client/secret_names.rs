@@ -3,7 +3,7 @@
 /// Words in the names of headers and variables whose values are treated as secrets.
 const SECRET_WORDS: [&str; 6] = ["auth", "cookie", "key", "password", "secret", "token"];
 
-/// Returns whether the value of the header or the variable `name` is a secret.
+/// Returns whether the value of the header or the variable `name` is treated as a secret.
 pub(super) fn names_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     SECRET_WORDS.iter().any(|word| name.contains(word))

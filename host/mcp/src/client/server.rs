@@ -1,5 +1,5 @@
-//! One server as a source of tools: started when it is first needed, and restarted with a growing pause when it ends. A program
-//! that fails again and again is given up.
+//! One server as a source of tools. It is started when it is first needed, and restarted with growing pauses when it ends. A
+//! program that keeps failing is given up.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -23,9 +23,9 @@ use super::{
     request::ServerRequestError,
 };
 
-/// Starts of a program that fail in a row. Then it stays stopped. A server over HTTP can return at any time.
+/// After how many failed starts in a row a program stays stopped. A server over HTTP can come back at any time.
 const FAILURES: u32 = 5;
-/// The pause after the second failure in a row; each further one doubles it.
+/// The pause after the second failure in a row. Each further failure doubles it.
 const PAUSE: Duration = Duration::from_secs(1);
 /// The longest pause before a server is started again.
 const MAX_PAUSE: Duration = Duration::from_secs(60);
@@ -39,24 +39,24 @@ const CLOSE_TIME: Duration = Duration::from_secs(3);
 /// The address of a server: a program or a URL.
 #[derive(Clone, Debug)]
 pub enum ServerAddress {
-    /// It is started, and speaks over standard input and output.
+    /// A program that is started, and communicates over standard input and output.
     Process(Launch),
-    /// It runs, and answers over HTTP.
+    /// A running server that is called over HTTP.
     Http(Box<HttpEndpoint>),
 }
 
 /// The limits that apply to one server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerLimits {
-    /// Time for the start: the handshake and the list of tools.
+    /// Time limit for the start: the handshake and the list of tools.
     pub start: Duration,
-    /// Time for reading a list that has changed.
+    /// Time limit for reading a list that has changed.
     pub list: Duration,
     /// Maximum size of one message, in bytes.
     pub message_bytes: usize,
 }
 
-/// Why a server is not there, or a call has no result. The message names the server.
+/// Why a server is not available, or a call has no result. The message names the server.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ServerError {
     /// The server is not available, for this reason.
@@ -68,7 +68,7 @@ pub enum ServerError {
     /// The server broke the protocol.
     #[error("{0}")]
     Protocol(String),
-    /// The tool or the server reported a failure: its words.
+    /// The tool or the server reported this failure.
     #[error("{0}")]
     Failed(String),
 }
@@ -76,7 +76,7 @@ pub enum ServerError {
 /// A server that has completed its handshake.
 pub struct ReadyServer {
     connection: ServerConnection,
-    /// The tools as they were last listed, with those left out.
+    /// The latest list of tools, with notes on the ones that were left out.
     tools: Mutex<Arc<ToolList>>,
     /// Locked while the list is read again.
     refresh: tokio::sync::Mutex<ListRefresh>,
@@ -92,7 +92,7 @@ struct StartFailure {
 
 type Start = Shared<BoxFuture<'static, Result<Arc<ReadyServer>, StartFailure>>>;
 
-/// An MCP server that may run or not.
+/// An MCP server, which may or may not be running.
 pub struct McpServer {
     name: String,
     address: ServerAddress,
@@ -105,11 +105,11 @@ pub struct McpServer {
 
 #[derive(Default)]
 struct ServerState {
-    /// The running start, or its result.
+    /// The start in progress, or its result.
     start: Option<Start>,
     /// Starts that failed in a row.
     failures: u32,
-    /// No start before this time.
+    /// The earliest time of the next start.
     not_before: Option<Instant>,
     /// Why the server is not available.
     problem: String,
@@ -141,8 +141,8 @@ impl McpServer {
         &self.name
     }
 
-    /// Returns the tools. A list that has changed is read again; if that fails or takes too long, the tools stay as they were listed
-    /// last. Starts the server if it is not running. The start continues even if this future is dropped.
+    /// Returns the tools. A list that has changed is read again; if that fails or takes too long, the previous list is returned.
+    /// Starts the server if it is not running. The start continues even if this future is dropped.
     ///
     /// # Errors
     /// [`ServerError::Unavailable`], [`ServerError::GivenUp`].
@@ -209,8 +209,8 @@ impl McpServer {
         Some(ServerAbout { title: title.clone(), revision: revision.clone(), stray: inbox.first_stray() })
     }
 
-    /// Returns the last lines that the server printed on standard error, cleaned. They can hold secrets
-    /// of the operator: not for models.
+    /// Returns the last lines that the server printed on standard error, cleaned. They can contain secrets of the operator, so
+    /// models must not see them.
     pub fn printed(&self) -> Vec<String> {
         let state = self.state.lock();
         match state.start.as_ref().and_then(Shared::peek) {
@@ -226,7 +226,7 @@ impl McpServer {
         let start = self.state.lock().start.take();
         let Some(start) = start else { return };
         let Ok(Ok(ready)) = timeout(CLOSE_TIME, start).await else { return };
-        // A call that still runs has the connection; it ends with its own task.
+        // A running call still has a reference. In this case, the connection is dropped when that call ends.
         if let Ok(ready) = Arc::try_unwrap(ready) {
             ready.connection.close(CLOSE_TIME).await;
         }
@@ -245,7 +245,7 @@ impl McpServer {
         start.await.map_err(|failure| self.unavailable(&failure.problem))
     }
 
-    /// Returns the running start or its result, or begins one.
+    /// Returns the start in progress or its result, or begins a new start.
     fn start(&self) -> Result<Start, ServerError> {
         let mut state = self.state.lock();
         if let Some(start) = &state.start {
@@ -310,7 +310,7 @@ impl McpServer {
 }
 
 impl ServerState {
-    /// Notes that the server is not there, and when it may be started again.
+    /// Notes that the server has ended, and when it may be started again.
     fn ended(&mut self, problem: String, printed: Vec<String>, is_settled: bool) {
         self.start = None;
         self.failures = if is_settled { 0 } else { self.failures.saturating_add(1) };
@@ -322,12 +322,12 @@ impl ServerState {
 
 /// Returns the pause after `failures` starts that failed in a row.
 fn pause_after(failures: u32) -> Duration {
-    // The first restart is at once.
+    // The first restart is immediate.
     let doublings = failures.checked_sub(2);
     doublings.map_or(Duration::ZERO, |count| (PAUSE * 2_u32.saturating_pow(count)).min(MAX_PAUSE))
 }
 
-/// Reaches a server: the process, the handshake, the list of tools.
+/// Starts a process if necessary, completes the handshake, and reads the list of tools.
 async fn start(
     address: ServerAddress,
     limits: ServerLimits,
@@ -336,7 +336,7 @@ async fn start(
     let inbox = Arc::new(Inbox::default());
     let is_process = matches!(address, ServerAddress::Process(_));
     let starting = async {
-        // `rmcp` cancels the token that it gets when the connection ends.
+        // `rmcp` cancels its token when the connection ends, so it receives a child token.
         let (kept, limit, stopped) = (Arc::clone(&inbox), limits.message_bytes, stopped.child_token());
         let connection = match address {
             ServerAddress::Process(launch) => {
@@ -361,7 +361,7 @@ async fn start(
     match started {
         Ok(ready) => Ok(ready),
         Err(problem) => {
-            // The last output tells the reason.
+            // The server's last output often contains the reason.
             if is_process {
                 let _ = timeout(LAST_WORDS, inbox.errors_closed().cancelled()).await;
             }
@@ -418,7 +418,7 @@ mod tests {
             (server, McpServer::new("test", ServerAddress::Http(Box::new(endpoint)), limits))
         }
 
-        /// Answers one request. The list has a tool for each listing.
+        /// Answers one request. Each listing has one more tool than the one before.
         async fn answer(&self, mut stream: TcpStream) {
             let mut request = Vec::new();
             let message = loop {

@@ -1,4 +1,4 @@
-//! Tools and results in the types of the protocol.
+//! Converts tools and results to the types of the protocol.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ const CODE_KEY: &str = "patchbay/code";
 pub(super) fn declaration(tool: OfferedTool) -> Option<Tool> {
     let schema = object_schema(tool.input_schema)?;
     let mut annotations = ToolAnnotations::new().read_only(tool.only_reads).open_world(tool.reaches_network);
-    // The effects of a tool are a claim of the skill. The host knows only that some tools cannot have any.
+    // A tool's effects are only claimed by the skill. All that the host knows for certain is that some tools cannot have any.
     let of_effects =
         if tool.only_reads { (Some(false), Some(true)) } else { (tool.is_destructive, tool.is_idempotent) };
     (annotations.destructive_hint, annotations.idempotent_hint) = of_effects;
@@ -31,8 +31,8 @@ pub(super) fn declaration(tool: OfferedTool) -> Option<Tool> {
     Some(declared)
 }
 
-/// Returns `schema` with the type `object`. Clients of the TypeScript SDK reject a whole list for one tool whose
-/// schema has another or no type.
+/// Returns `schema` with the type `object`. Clients of the TypeScript SDK reject a whole list if one tool's schema has a different
+/// type or none.
 fn object_schema(schema: Value) -> Option<JsonObject> {
     let Value::Object(mut schema) = schema else { return None };
     let takes_objects = match schema.get("type") {
@@ -47,7 +47,7 @@ fn object_schema(schema: Value) -> Option<JsonObject> {
     })
 }
 
-/// Returns the result of a call for a client that speaks `version`. Paths of the workspace are below `workspace`.
+/// Returns the result of a call for a client that speaks `version`. Links to files are resolved below `workspace`.
 pub(super) fn result(content: Vec<Content>, workspace: &str, version: Option<&ProtocolVersion>) -> CallToolResult {
     let at_least = |first: ProtocolVersion| version.is_some_and(|version| version.as_str() >= first.as_str());
     // Links and structured results began with this revision.
@@ -68,7 +68,7 @@ pub(super) fn result(content: Vec<Content>, workspace: &str, version: Option<&Pr
 fn block(content: Content) -> ContentBlock {
     match content {
         Content::Text(text) => ContentBlock::text(text),
-        // Compact: it is read by a model.
+        // Compact, because a model reads it.
         Content::Json(value) => ContentBlock::text(value.to_string()),
         Content::Blob { media_type, data } => {
             let text = STANDARD.encode(&data);
@@ -89,7 +89,7 @@ fn block(content: Content) -> ContentBlock {
 fn link(workspace: &str, path: String, media_type: String) -> ContentBlock {
     match Url::from_file_path(Path::new(workspace).join(&path)) {
         Ok(uri) => ContentBlock::resource_link(Resource::new(uri, path).with_mime_type(media_type)),
-        // The workspace has no absolute path.
+        // The path of the workspace is not absolute.
         Err(()) => block(Content::Link { path, media_type }),
     }
 }

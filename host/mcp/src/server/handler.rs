@@ -1,4 +1,5 @@
-//! Answers the requests of one connection: the list of tools, and calls. `stdio` and `http` make it. Called by `rmcp`.
+//! Answers the requests of one connection: the list of tools, and calls. `stdio` and `http` create the handler, and `rmcp` calls
+//! it.
 
 use std::sync::Arc;
 
@@ -27,7 +28,7 @@ const PAGE_BYTES: usize = 2 << 20;
 /// The methods of requests that this server answers.
 const METHODS: [&str; 5] = ["initialize", "ping", "server/discover", "tools/call", "tools/list"];
 
-/// For the models of clients, beside the descriptions of the tools.
+/// Instructions for the models of clients, in addition to the tool descriptions.
 const INSTRUCTIONS: &str = "These are tools of Patchbay skills. Each call runs in a sandbox, with what the operator granted to \
                             the skill. If a call is denied, its error names the command that grants what is missing: tell the \
                             user, and do not try to work around it.";
@@ -51,8 +52,8 @@ impl ToolServer {
         Self { own: LazySession::default(), sessions: Some(sessions) }
     }
 
-    /// Returns the session of a request. Since 2026-07-28, requests over HTTP are not tied to a connection: then a client has one
-    /// session, found by its name.
+    /// Returns the session of a request. Since revision 2026-07-28, requests over HTTP are not tied to a connection. Such a client
+    /// has one session, found by the client's name.
     async fn session(&self, request: &RequestContext<RoleServer>) -> Result<Arc<OpenSession>, ErrorData> {
         let session = match &self.sessions {
             None => self.own.opened_session(),
@@ -75,7 +76,7 @@ impl ServerHandler for ToolServer {
         ServerConfig::new(capabilities).with_server_info(server).with_instructions(INSTRUCTIONS)
     }
 
-    /// A request that `rmcp` does not know: another method, or one of ours with parameters of another form.
+    /// Answers a request that `rmcp` does not recognize: an unknown method, or a known method with invalid parameters.
     async fn on_custom_request(
         &self,
         request: CustomRequest,
@@ -110,7 +111,7 @@ impl ServerHandler for ToolServer {
         let (sink, notifications) = progress::notifications(&request.peer, request.meta.get_progress_token());
         let input = Value::Object(call.arguments.unwrap_or_default());
         let call = ClientCall { asker: asker(&request), tool: &call.name, input, progress: sink };
-        // Dropped, and so stopped, when the client cancels the request or goes away.
+        // The call is dropped, which stops it, when the client cancels the request or disconnects.
         let Some(result) = request.ct.run_until_cancelled(session.served.call(call)).await else {
             return Err(ErrorData::internal_error("the call was cancelled", None));
         };

@@ -1,6 +1,6 @@
-//! A server over streamable HTTP, on the loopback address alone. Other programs and web pages can connect to a port
-//! of this machine. Therefore each request is checked before anything of it is read: its `Host` and `Origin`, and a
-//! token that only the operator knows.
+//! A server over streamable HTTP, only on the loopback address. Other programs and web pages can connect to a port of this machine.
+//! Therefore the head of each request is checked before its body is read: `Host` and `Origin`, and a token that only the operator
+//! knows.
 
 mod client_sessions;
 mod endpoint;
@@ -39,9 +39,9 @@ const HEAD_TIME: Duration = Duration::from_secs(60);
 const WRITE_TIME: Duration = Duration::from_secs(30);
 /// Size limit of a request's head, in bytes.
 const HEAD_BYTES: usize = 64 << 10;
-/// The connections that are open at once.
+/// How many connections can be open at the same time.
 const CONNECTIONS: ConnectionLimits = ConnectionLimits { active: 64, idle: 64 };
-/// How long to wait before the next connection if one cannot be accepted, for example because the process has too many files.
+/// How long to wait before the next connection if one cannot be accepted, for example because the process has too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Why a server over HTTP cannot be started.
@@ -50,7 +50,7 @@ pub enum HttpServerError {
     /// The port is not available on this machine.
     #[error("cannot listen on port {port} of 127.0.0.1: {source}.")]
     Port {
-        /// The port that was asked for; 0 is any.
+        /// The requested port; 0 means any free port.
         port: u16,
         /// The error that caused this one.
         source: io::Error,
@@ -65,7 +65,7 @@ pub struct HttpServer {
 }
 
 impl HttpServer {
-    /// Listens on `port` of 127.0.0.1; 0 takes a free one. Makes a new token.
+    /// Listens on `port` of 127.0.0.1; 0 means any free port. Creates a new token.
     ///
     /// # Errors
     /// Every failure is reported as [`HttpServerError`].
@@ -81,13 +81,13 @@ impl HttpServer {
         format!("http://127.0.0.1:{}{PATH}", self.port)
     }
 
-    /// Returns the token that each request has to bring. It is secret: any program that knows it can use
-    /// everything the operator granted.
+    /// Returns the token that each request must carry. It is secret: any program that knows it can use everything the operator
+    /// granted.
     pub fn token(&self) -> &str {
         self.gate.token()
     }
 
-    /// Answers requests until `stopped` is cancelled. Then running calls are stopped.
+    /// Answers requests until `stopped` is cancelled, which also stops running calls.
     pub async fn run(self, source: Arc<dyn SessionSource>, stopped: CancellationToken) {
         let front = Arc::new(HttpFront { gate: self.gate, endpoint: McpEndpoint::new(source, stopped.child_token()) });
         let open = OpenConnections::new(CONNECTIONS);
@@ -112,8 +112,8 @@ async fn accept(listener: &TcpListener, open: &Arc<OpenConnections>) -> Option<(
     open.has_permit().await;
     match listener.accept().await {
         Ok((stream, _)) => {
-            // Head and body of an answer are written apart; the second packet would wait for the client's delayed acknowledgement
-            // (40 ms). An error means that the client has left.
+            // The head and the body of a response are written separately. Without this option, the second packet would wait for the
+            // client's delayed acknowledgement (40 ms). An error means that the client has disconnected.
             let _ = stream.set_nodelay(true);
             Some((stream, open.add()))
         }
@@ -137,7 +137,7 @@ async fn serve(stream: TcpStream, connection: Arc<OpenConnection>, front: Arc<Ht
         .max_buf_size(HEAD_BYTES)
         .serve_connection(TokioIo::new(TimedIo::new(stream, WRITE_TIME)), service);
     tokio::select! {
-        // Listed first, because a request that has arrived in time is not late.
+        // Polled first, because a request that has arrived in time is not late.
         biased;
         ended = serving => {
             if let Err(error) = ended {

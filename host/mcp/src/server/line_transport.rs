@@ -1,6 +1,6 @@
-//! Messages of a client, one per line. A line that is not a message is answered with an error; otherwise the
-//! client would wait for ever. Memory is bounded: `rmcp` starts a task for each request, and keeps its
-//! response until the client reads it.
+//! Messages of a client, one per line. A line that is not a message is answered with an error, because the client would otherwise
+//! wait forever. Open requests are limited in number, because `rmcp` starts a task for each request and keeps its response until
+//! the client reads it.
 
 use std::{collections::HashSet, future::Future, io, sync::Arc, time::Duration};
 
@@ -38,22 +38,22 @@ pub(super) struct LineTransport<R, W> {
     refusing: Option<BoxFuture<'static, io::Result<()>>>,
 }
 
-/// The half that tasks share.
+/// The writing half, which tasks share.
 struct Output<W> {
     writer: tokio::sync::Mutex<W>,
-    /// The ids of requests without an answer.
+    /// The ids of unanswered requests.
     open: Mutex<HashSet<RequestId>>,
-    /// Cancelled if the client cannot be written to.
+    /// Cancelled when writing to the client fails.
     broken: CancellationToken,
 }
 
 impl<W: AsyncWrite + Send + Unpin> Output<W> {
-    /// Writes a message. If it is an answer, its request is closed first.
+    /// Writes a message. If it answers a request, that request is closed first.
     async fn write(&self, message: &ServerJsonRpcMessage) -> io::Result<()> {
         let mut line = serde_json::to_vec(message)?;
         line.push(b'\n');
         let mut writer = self.writer.lock().await;
-        // Before the client can have read it: it may use the id again at once.
+        // The client may reuse the id as soon as it has read the response.
         if let Some(id) = answered(message) {
             self.open.lock().remove(id);
         }
@@ -117,7 +117,7 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> LineTr
     fn begin(&self, id: &RequestId) -> Result<(), Refusal> {
         let mut open = self.output.open.lock();
         if open.contains(id) {
-            // Without the id: the error would answer the first request.
+            // With the id, the error would answer the first request.
             return Err(Refusal::invalid("another request with this id is still running"));
         }
         if open.len() >= REQUESTS_AT_ONCE {
@@ -142,12 +142,12 @@ impl Refusal {
     }
 }
 
-/// JSON that is neither a request, a notification nor a response.
+/// The error for JSON that is neither a request, a notification nor a response.
 const NO_MESSAGE: &str = "the message is not valid JSON-RPC 2.0";
 
 /// Returns why `line` is not a message. An unknown notification is ignored, as JSON-RPC requires.
 fn refusal(line: &[u8]) -> Result<Option<ClientJsonRpcMessage>, Refusal> {
-    /// The parts of a message that tell its kind.
+    /// The fields that determine the kind of a message.
     #[derive(Deserialize)]
     struct Envelope {
         id: Option<RequestId>,
@@ -171,7 +171,7 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Transp
         async move { output.write(&message).await }
     }
 
-    /// `rmcp` drops the future when it has something else to do; nothing is lost by that.
+    /// Cancel safe, because `rmcp` drops the future when it has something else to do.
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
         let broken = self.output.broken.clone();
         loop {
@@ -198,7 +198,7 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin + 'static> Transp
 
     async fn close(&mut self) -> io::Result<()> {
         let shutdown = async { self.output.writer.lock().await.shutdown().await };
-        // A message that the client does not read keeps the writer.
+        // A message that the client does not read blocks the writer.
         timeout(CLOSE_TIME, shutdown).await.unwrap_or(Err(io::ErrorKind::TimedOut.into()))
     }
 }

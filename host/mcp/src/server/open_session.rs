@@ -1,4 +1,4 @@
-//! The session of a connection, opened when it is first needed: a client that only looks around creates none.
+//! The session of a connection. It is opened when it is first needed, because many clients only look around.
 
 use std::sync::Arc;
 
@@ -33,12 +33,12 @@ impl OpenSession {
 pub(super) struct LazySession(OnceCell<Arc<OpenSession>>);
 
 impl LazySession {
-    /// Returns `open` as a session.
+    /// Returns a session that is already open.
     pub(super) fn opened(open: Arc<OpenSession>) -> Self {
         Self(OnceCell::new_with(Some(open)))
     }
 
-    /// Returns the session of a connection that was made with one.
+    /// Returns the session of a connection that was created with an open session.
     ///
     /// # Errors
     /// A message, if the session was not opened.
@@ -46,7 +46,7 @@ impl LazySession {
         self.0.get().map(Arc::clone).ok_or_else(|| "this connection has no session".to_owned())
     }
 
-    /// Returns the session; opens it with `source` if that was not done yet.
+    /// Returns the session, and opens it with `source` if it is not open yet.
     ///
     /// # Errors
     /// A message if no session can be opened. The next request tries again.

@@ -1,4 +1,4 @@
-//! The partial output of a tool as progress notifications, for a client that asked for them.
+//! Sends the partial output of a tool as progress notifications to clients that requested them.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,12 +9,12 @@ use rmcp::{
 };
 use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
 
-/// Pieces that wait to be sent. Further pieces are dropped: a client that reads slowly does not slow down the tool.
+/// How many pieces can wait to be sent. More are dropped, because a client that reads slowly must not slow down the tool.
 const WAITING: usize = 64;
 /// How long to wait until the remaining pieces of a finished call are sent.
 const LAST_PIECES: Duration = Duration::from_secs(2);
 
-/// Sends the partial output of one call. Dropping it sends no more.
+/// Sends the partial output of one call, until this is dropped.
 pub(super) struct ProgressNotifications(Option<JoinHandle<()>>);
 
 /// Receives the partial output of a call.
@@ -28,7 +28,7 @@ impl ProgressSink for PieceSink {
     }
 }
 
-/// Returns where a call reports its partial output, and what sends it to `peer`. Without a token, nothing is sent.
+/// Returns a sink for the partial output of a call, and the task that sends it to `peer`. Without a token, nothing is sent.
 pub(super) fn notifications(
     peer: &Peer<RoleServer>,
     token: Option<ProgressToken>,
@@ -50,7 +50,7 @@ pub(super) fn notifications(
 }
 
 impl ProgressNotifications {
-    /// Waits until the pieces are sent: none may follow the result. The call has ended, and its sink is dropped.
+    /// Waits until the remaining pieces are sent, because none may follow the result. The call has ended, and its sink is dropped.
     pub(super) async fn finish(mut self) {
         if let Some(sending) = &mut self.0 {
             let _ = timeout(LAST_PIECES, sending).await;

@@ -1,4 +1,4 @@
-//! The interface that a server requires of sessions: one for each connection, its tools, and calls of them.
+//! The interface that a server requires of sessions: opens one for each connection, lists its tools, and calls them.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ pub struct OfferedTool {
     pub only_reads: bool,
     /// Whether a call can reach the network.
     pub reaches_network: bool,
-    /// A text for people instead of the name, as the skill declares it; cleaned.
+    /// The skill's title for the tool, shown to users instead of its name; cleaned.
     pub title: Option<String>,
     /// Whether an effect can destroy something, as the skill declares it.
     pub is_destructive: Option<bool>,
@@ -64,6 +64,6 @@ pub struct ClientCall<'a> {
 pub struct ServedError {
     /// The stable code of the error.
     pub code: Code,
-    /// The message, in the words of every other caller.
+    /// The message, worded the same as for every other caller.
     pub message: String,
 }

@@ -1,4 +1,4 @@
-//! The tools of a server, checked: those that models can call.
+//! The tools of a server that models can call. They have been checked.
 
 use std::sync::{Arc, Weak};
 

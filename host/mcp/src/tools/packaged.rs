@@ -14,16 +14,16 @@ use crate::client::{Launch, PackageFiles, ServerAddress};
 pub struct PackagedServer {
     /// The operator's permission. Its digest is the digest of the entry that declares `transport`.
     pub allowance: ServerAllowance,
-    /// How the package declares the server, with its placeholders.
+    /// The package's declaration of the server, with its placeholders.
     pub transport: ServerTransport,
-    /// The other placeholders in `transport`, each with its default.
+    /// The placeholders in `transport` other than `PLUGIN_ROOT` and `PLUGIN_DATA`, each with its default.
     pub variables: BTreeMap<String, Option<String>>,
     /// The files of the package.
     pub files: PackageFiles,
 }
 
 impl PackagedServer {
-    /// Returns the command that allows the server, with `--as` and a name for its tools if it needs one.
+    /// Returns the command that allows the server. A `name` for its tools is added as `--as NAME`.
     pub(super) fn allow_command(&self, name: Option<&str>) -> String {
         allow_server_command(self.allowance.package.as_str(), &self.allowance.server, name)
     }
@@ -35,7 +35,7 @@ impl PackagedServer {
             ServerTransport::Stdio { command, args, env, cwd } => (command, args, env, cwd),
             ServerTransport::StreamableHttp { url, headers } => {
                 let owner = format!("package:{}/{}", allowance.package, allowance.server);
-                // A credential is sent instead of the header with a placeholder for it.
+                // A credential replaces the `Authorization` header, whose value is a placeholder for it.
                 let is_own = |name: &str| allowance.credential.is_none() || !name.eq_ignore_ascii_case("authorization");
                 let headers = headers.iter().filter(|(name, _)| is_own(name));
                 let default = |name: &str| variables.get(name).cloned().flatten();
@@ -64,7 +64,7 @@ impl PackagedServer {
             .map_or_else(|| command.clone(), |path| below(path).to_string_lossy().into_owned());
         let folder = match cwd.as_deref() {
             None => files.root.clone(),
-            // Other variables could lead out of the package.
+            // Other placeholders are not replaced, because their values could lead out of the package.
             Some(cwd) => cwd.strip_prefix("./").map_or_else(|| PathBuf::from(expand(cwd, place)), below),
         };
         // Otherwise Python would write bytecode beside its sources, which would count as a change of the package.
@@ -77,7 +77,7 @@ impl PackagedServer {
     }
 }
 
-/// The longest name of a variable, in bytes. Looking further for its end would cost the square of the text's length.
+/// The longest name of a variable, in bytes. Without this limit, searching for its end would take quadratic time.
 const NAME_BYTES: usize = 1_000;
 
 /// Replaces each `${NAME}` that has a value. The values are not searched again.

@@ -13,7 +13,7 @@ use crate::client::{HttpEndpoint, McpServerConfig, ServerAddress, ServerLimits};
 /// How long the start of a turn waits for a list that has changed.
 const LIST_WAIT: Duration = Duration::from_secs(5);
 
-/// The largest limits of a request over HTTP that egress accepts.
+/// The largest values that egress accepts as limits of an HTTP request.
 const MOST_MS: u64 = 3_600_000;
 const MOST_BYTES: u64 = 1 << 30;
 
@@ -29,14 +29,14 @@ pub struct ClientServer {
 /// How a server that a client names is reached. Values of variables and headers can be secrets.
 #[derive(Clone)]
 pub enum ClientAddress {
-    /// It is started in the workspace.
+    /// A program that is started in the workspace.
     Process {
         /// The program, then its arguments.
         words: Vec<String>,
         /// Variables that the program receives besides the few that every server receives.
         variables: Vec<(String, String)>,
     },
-    /// It is already running, and is reached over streamable HTTP.
+    /// A running server that is reached over streamable HTTP.
     Http {
         /// The URL at which the server is reached.
         url: String,
@@ -77,7 +77,8 @@ impl ServerParts {
         self.configured.iter().find(|(configured, _)| configured.as_str() == name).map(|(_, table)| table)
     }
 
-    /// Returns the parts for `configured` servers. `store` has the trusted workspaces, `config` is the configuration folder.
+    /// Returns the parts for `configured` servers. `store` contains the trusted workspaces, and `config` is the configuration
+    /// folder.
     pub fn new(
         configured: BTreeMap<Name, McpServerConfig>,
         store: Store,
@@ -88,7 +89,7 @@ impl ServerParts {
         // Base64 and escapes make a message longer than its payload.
         let message_bytes = limits.output_bytes.saturating_mul(2).saturating_add(1 << 20);
         let bytes = (message_bytes as u64).saturating_mul(2).min(MOST_BYTES);
-        // Calls have limits of their own, and a call that is stopped ends its request.
+        // These limits are as large as possible: calls have their own limits, and stopping a call ends its request.
         let egress = Egress::new(EgressLimits {
             time_ms: MOST_MS,
             idle_ms: MOST_MS,

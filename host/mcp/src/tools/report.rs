@@ -11,7 +11,7 @@ pub struct McpReport {
     pub about: ServerAbout,
     /// The tools of the server, in its own order.
     pub tools: Vec<McpToolReport>,
-    /// Parts that were left out or have no effect, and why: sentences.
+    /// Sentences about tools that were left out, and about settings that have no effect.
     pub problems: Vec<String>,
 }
 
@@ -20,7 +20,7 @@ pub struct McpReport {
 pub struct McpFailure {
     /// The problem, with the server's name: a sentence, without its full stop if it ends in a command.
     pub problem: String,
-    /// The last lines that it printed on standard error. They can hold secrets of the operator: not for models.
+    /// The last lines that it printed on standard error. They can contain secrets of the operator, so models must not see them.
     pub printed: Vec<String>,
 }
 
@@ -31,7 +31,7 @@ pub struct McpToolReport {
     pub name: String,
     /// Whether it may be called.
     pub decision: ToolDecision,
-    /// Whether the setting in `config.toml` decides; otherwise the server's own mark does.
+    /// Whether a setting in `config.toml` decides. Otherwise, the server's own read-only mark does.
     pub is_decided: bool,
     /// Whether the server marks it as read-only.
     pub only_reads: bool,

@@ -38,7 +38,7 @@ pub(super) struct ServerTools {
     /// Whether the operator declares that its tools change nothing. `only_reads` of a tool is the server's own claim.
     read_only: bool,
     pub(super) server: McpServer,
-    /// The checked form of the list that was seen last.
+    /// The latest list of tools, and its checked form.
     checked: tokio::sync::Mutex<Option<(Arc<ToolList>, Arc<CheckedTools>)>>,
     /// The worst state that notices have reported since the server was ready.
     pub(super) reported: Mutex<Presence>,
@@ -80,8 +80,8 @@ impl ServerTools {
         }
     }
 
-    /// Returns a server of `config.toml`. `None` for a table without a command and a URL, which was already reported
-    /// when the file was read.
+    /// Returns a server of `config.toml`. `None` for a table with neither a command nor a URL, which was already reported when the
+    /// file was read.
     pub(super) fn configured(
         parts: &ServerParts,
         name: &str,

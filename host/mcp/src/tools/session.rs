@@ -20,7 +20,7 @@ use super::{
 };
 use crate::client::group;
 
-/// Tools that a notice about those that are left out names.
+/// How many tools a notice about left-out tools names.
 const TOOLS_IN_NOTICE: usize = 5;
 /// Length limit of a client's name for a server in a notice, in characters.
 const NAME_IN_NOTICE: usize = 80;
@@ -29,11 +29,11 @@ const NAME_IN_NOTICE: usize = 80;
 pub struct SessionServers {
     parts: Arc<ServerParts>,
     configured: Vec<Arc<ServerTools>>,
-    /// Those that the client named.
+    /// Servers that the client named.
     named: Mutex<ChangingServers>,
-    /// The allowed ones of packages.
+    /// Allowed servers of packages.
     packaged: Mutex<ChangingServers>,
-    /// The sentences about servers and tools left out that notices have reported and that still hold.
+    /// Sentences about left-out servers and tools that notices have reported and that are still true.
     reported: Mutex<BTreeSet<String>>,
 }
 
@@ -95,7 +95,7 @@ impl SessionServers {
         *current = ChangingServers { servers, left_out };
     }
 
-    /// Returns the servers that the operator decided about.
+    /// Returns the servers that the operator configured or allowed.
     fn of_operator(&self) -> Vec<Arc<ServerTools>> {
         self.configured.iter().cloned().chain(self.packaged.lock().servers.clone()).collect()
     }
@@ -133,7 +133,8 @@ impl SessionServers {
         (tools, notices)
     }
 
-    /// Returns the sentences about servers and tools left out that no notice has reported yet. `collisions` are those about tools.
+    /// Returns the sentences about left-out servers and tools that no notice has reported yet. `collisions` are the sentences about
+    /// tools.
     fn unreported(&self, collisions: Vec<String>) -> Vec<String> {
         let mut sentences = self.named.lock().left_out.clone();
         sentences.extend(self.packaged.lock().left_out.iter().cloned());
@@ -202,8 +203,8 @@ impl SessionServers {
     }
 }
 
-/// Returns the tools of several servers, and a sentence about each server whose tools have names of tools of earlier
-/// servers: those tools are left out.
+/// Returns the tools of several servers. A tool is left out if an earlier server has a tool with the same name. Also returns a
+/// sentence about each server with such tools.
 fn joined(found: &[(&str, Arc<CheckedTools>)]) -> (OutsideTools, Vec<String>) {
     let mut names = BTreeSet::new();
     let (mut tools, mut collisions) = (Vec::new(), Vec::new());
@@ -243,7 +244,7 @@ fn same_tools(server: &str, names: &[&str]) -> String {
     }
 }
 
-/// Returns the sentence about a server of a package that is left out because `config.toml` has one of its name.
+/// Returns the sentence about a package's server that is left out because `config.toml` has a server with the same name.
 fn configured_too(server: &PackagedServer) -> String {
     let allowance = &server.allowance;
     format!(
@@ -254,7 +255,7 @@ fn configured_too(server: &PackagedServer) -> String {
     )
 }
 
-/// Returns the sentence about the server `name` of the client, which is left out because of its server `first`.
+/// Returns the sentence about the client's server `name`, which is left out because the client also named the server `first`.
 fn named_again(name: &str, first: &str) -> String {
     let [shown, first_shown] = [name, first].map(|name| text::excerpt(name, NAME_IN_NOTICE));
     if name == first {

@@ -6,8 +6,8 @@ use patchbay_core::completion::{FailureKind, Finish, StreamEvent};
 
 use crate::Auth;
 
-/// An action that an adapter requests: of a completion, or with other types of a listing. Texts are cleaned and sizes
-/// bounded; nothing else is checked.
+/// An action that an adapter requests during a completion, or during a listing if the type parameters are set. Texts are cleaned
+/// and sizes limited; nothing else is checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action<E = StreamEvent, F = Finish> {
     /// Send a request; the response of an earlier one is dropped.
@@ -71,14 +71,14 @@ pub enum Input {
     Timer,
 }
 
-/// How a connection failed. [`TransportKind::as_str`] is the word of the contract.
+/// How a connection failed. [`TransportKind::as_str`] returns its name in the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransportKind {
     /// The connection could not be opened.
     Connect,
     /// A time limit was exceeded.
     Timeout,
-    /// The connection ended before the answer was complete.
+    /// The connection ended before the response was complete.
     Reset,
     /// The response exceeds a size limit.
     TooLarge,
@@ -87,7 +87,7 @@ pub enum TransportKind {
 }
 
 impl TransportKind {
-    /// Returns the word that the contract of adapters uses.
+    /// Returns the name that the adapter contract uses.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Connect => "connect",

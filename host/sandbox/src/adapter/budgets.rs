@@ -6,8 +6,8 @@ use patchbay_core::Code;
 
 use crate::Failure;
 
-/// The budgets of an adapter for one completion, in addition to the [`Limits`](crate::Limits) of its sandbox, which bound
-/// the memory, and the host calls of each step. `[exchange]` in `config.toml` sets the budgets.
+/// The budgets of an adapter for one completion, which `[exchange]` in `config.toml` sets. The [`Limits`](crate::Limits) of its
+/// sandbox also apply: they limit the memory, and the host calls of each step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Budgets {
     /// Fuel of one step, about one unit for each instruction.

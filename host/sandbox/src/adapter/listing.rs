@@ -1,5 +1,5 @@
-//! A listing in progress: one adapter instance that asks its API for the models, step by step. Also what an adapter says of
-//! one model. `provider` uses both for the catalogue.
+//! A listing in progress: one adapter instance that requests the list of models from its API, step by step. Also the facts that an
+//! adapter reports about one model. `provider` uses both for the catalogue.
 
 use std::sync::Arc;
 
@@ -24,21 +24,21 @@ use crate::{
 
 /// Largest size in bytes of the facts of one model.
 pub const FACTS_BYTES: usize = 8 << 10;
-/// Length limits in characters.
+/// Length limit of a warning, in characters.
 const WARNING_CHARS: usize = 200;
 const VALIDATOR_BYTES: usize = 1 << 10;
 
 /// An action that an adapter requests while listing.
 pub type ListingAction = Action<ListingEvent, ListingEnd>;
 
-/// The reports of an adapter while it lists models.
+/// An event that an adapter reports while it lists models.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListingEvent {
     /// Some of the models of the list.
     Models {
-        /// Those with a valid id and facts of at most [`FACTS_BYTES`].
+        /// The models with a valid id and facts of at most [`FACTS_BYTES`].
         models: Vec<ListedModel>,
-        /// The number of the others.
+        /// The number of models that were left out.
         left_out: usize,
     },
     /// A line for the operator, cleaned.
@@ -52,7 +52,7 @@ pub enum ListingEvent {
 pub struct ListedModel {
     /// The id: 1 to 128 visible ASCII characters.
     pub id: String,
-    /// The facts in the API's response: supposed to be a JSON object, not parsed yet.
+    /// The facts in the API's response. They should be a JSON object, but are not parsed yet.
     pub facts: String,
 }
 
@@ -63,7 +63,7 @@ pub struct ListingEnd {
     pub coverage: Coverage,
     /// A validator for the next listing, such as an ETag. It is dropped if it is longer than 1 KiB.
     pub validator: Option<String>,
-    /// The number of seconds during which the host need not ask again, if the adapter reports it.
+    /// The number of seconds for which no new listing is needed, if the adapter reports it.
     pub fresh_for_s: Option<u32>,
 }
 
@@ -74,7 +74,7 @@ pub enum Coverage {
     Complete,
     /// The list is partial: other models may exist.
     Partial,
-    /// Nothing was reported: the last listing is still right.
+    /// Nothing was reported: the last listing is still valid.
     Unchanged,
 }
 
@@ -123,7 +123,7 @@ impl Sandbox {
     }
 }
 
-/// Converts an action of a listing: texts cleaned, sizes bounded.
+/// Converts an action of a listing. Cleans texts and limits sizes.
 fn action(action: WitListingAction) -> Result<ListingAction, Failure> {
     Ok(match action {
         WitListingAction::Send(request) => Action::Send(wire::send(request)?),

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::listing::FACTS_BYTES;
 use crate::{Failure, Limits, bindings::adapter::patchbay::provider::types as wit};
 
-/// The manifest of an adapter. Checked: names are valid, texts cleaned and on one line, lists and sizes bounded.
+/// The checked manifest of an adapter: names are valid, texts are cleaned and on one line, and lists and sizes are limited.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AdapterManifest {
     /// The provider's name, unless the operator sets another one.
@@ -17,7 +17,7 @@ pub struct AdapterManifest {
     pub display_name: String,
     /// The version of the adapter.
     pub version: String,
-    /// Prefixes of the models that it serves in addition to its catalogue.
+    /// Prefixes of the models that the adapter serves in addition to its catalogue.
     pub model_prefixes: Vec<String>,
     /// The catalogue of models, in order.
     pub models: Vec<ModelEntry>,
@@ -49,8 +49,8 @@ pub struct ModelEntry {
     /// Whether the provider is going to remove the model.
     #[serde(default)]
     pub deprecated: bool,
-    /// Further facts that the adapter knows: supposed to be a JSON object of at most
-    /// [`FACTS_BYTES`](super::FACTS_BYTES), not parsed yet.
+    /// Further facts that the adapter knows. They should be a JSON object of at most [`FACTS_BYTES`](super::FACTS_BYTES), but are
+    /// not parsed yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub facts: Option<String>,
 }
@@ -75,12 +75,12 @@ pub enum ModelSize {
 pub struct CredentialHint {
     /// The id by which requests refer to it.
     pub id: String,
-    /// The kind of secret, for people, such as `api-key`.
+    /// The kind of secret, shown to the user, such as `api-key`.
     pub scheme: String,
     /// The environment variable where it is usually stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub env: Option<String>,
-    /// Other variables where it may be stored, which are read if `env` is not set: the pairs `env-also` of the credential.
+    /// Other variables that are read if `env` is not set. The manifest declares them as `env-also` pairs of the credential.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub env_also: Vec<String>,
     /// The page where the user can obtain it.
@@ -88,7 +88,7 @@ pub struct CredentialHint {
     pub obtain_url: Option<String>,
 }
 
-/// The effect of a thinking level on a model, as text. Cleaned, each on one line.
+/// Describes the effect of a thinking level on a model. Each line is cleaned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThinkingPlan {
     /// The lines of the description.
@@ -97,7 +97,7 @@ pub struct ThinkingPlan {
     pub warning: Option<String>,
 }
 
-/// Bounds of a manifest; more would not help the user to choose a model.
+/// Limits of a manifest. A larger one would not help the user to choose a model.
 const LINE_CHARS: usize = 80;
 const PREFIXES: usize = 32;
 const PREFIX_CHARS: usize = 64;
@@ -114,7 +114,7 @@ const PLAN_LINES: usize = 8;
 const PLAN_LINE_CHARS: usize = 200;
 
 impl ModelSize {
-    /// Returns the word of the size.
+    /// Returns the name of the size, such as `small`.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -182,8 +182,8 @@ impl ModelEntry {
         let level = |word: &String| {
             let what = || format!("level of model '{id}'");
             let levels = format_args!("'none', 'low', 'med' or 'high'");
-            // Other levels are rejected: older hosts refuse them, and a file that contains
-            // them would not work everywhere.
+            // Other levels are rejected, because older hosts refuse them, and an adapter that contains them would not work
+            // everywhere.
             let level = ThinkingLevel::from_word(word).filter(|level| level.is_common());
             level.map_or_else(|| wrong(&what(), word, levels), Ok)
         };
@@ -333,7 +333,7 @@ mod tests {
         assert_eq!((read.models[1].id.as_str(), read.models[1].size), ("org/acme-2:free", ModelSize::Normal));
         assert_eq!(read.credential.as_ref().unwrap().env.as_deref(), Some("ACME_API_KEY"));
         assert_eq!(read.credential.as_ref().unwrap().env_also, ["ACME_KEY"]);
-        // The form in the store.
+        // The store contains the manifest in this form.
         let text = serde_json::to_string(&read).unwrap();
         assert_eq!(serde_json::from_str::<AdapterManifest>(&text).unwrap(), read);
         // Values at the bounds are accepted.

@@ -16,16 +16,16 @@ use crate::{
 
 /// An instance between two steps. It keeps its pool slots until it is dropped.
 pub(super) struct SteppedInstance<G> {
-    /// The interface that is called; `None` after a step failed or was cancelled: the instance must not be called again.
+    /// The interface that is called. `None` after a failed or cancelled step, because the instance must not be called again.
     guest: Option<G>,
     store: Store<GuestState>,
     left: RemainingBudgets,
-    /// Released after the store is dropped: fields are dropped in order.
+    /// Declared last, which releases it after the store is dropped.
     _permit: OwnedSemaphorePermit,
 }
 
 impl<G> SteppedInstance<G> {
-    /// Instantiates an adapter and does the first step: `begin` loads the interface and calls it.
+    /// Instantiates an adapter and runs the first step: `begin` loads the interface and calls it.
     pub(super) async fn begin<A>(
         sandbox: &Sandbox,
         adapter: &LoadedAdapter,
@@ -46,7 +46,7 @@ impl<G> SteppedInstance<G> {
         Ok((Self { guest: Some(guest), store, left, _permit: permit }, actions))
     }
 
-    /// Does the next step by `call`.
+    /// Runs the next step, which is `call`.
     ///
     /// # Errors
     /// A [`Failure`]. The instance cannot be used again after a failed or cancelled step.
@@ -69,7 +69,7 @@ impl<G> SteppedInstance<G> {
 fn open_step(store: &mut Store<GuestState>, left: &RemainingBudgets) -> Result<u64, Failure> {
     let fuel = left.step_fuel();
     store.set_fuel(fuel).map_err(invalid)?;
-    // Ticks have passed since the previous step.
+    // Epoch ticks have passed since the previous step.
     store.set_epoch_deadline(1);
     let state = store.data_mut();
     state.spent = Spent::default();

@@ -112,11 +112,11 @@ const PATH_BYTES: usize = 16 << 10;
 const HEADERS: usize = 100;
 const HEADER_BYTES: usize = 64 << 10;
 const CREDENTIALS: usize = 8;
-/// Maximum tokens of each field of an answer's usage: far more than any answer has. Nine billion such answers can be added
-/// before the counts of a session overflow the integers of the database.
+/// Maximum tokens in each field of a response's usage, far more than any response has. With this limit, nine billion responses can
+/// be added before the counts of a session overflow the integers of the database.
 const USAGE_TOKENS: u64 = 1_000_000_000;
 
-/// Converts an action of an adapter: texts cleaned, sizes bounded.
+/// Converts an action of an adapter. Cleans texts and limits sizes.
 pub(super) fn action(action: wit::Action, deltas: &mut Deltas) -> Result<Action, Failure> {
     Ok(match action {
         wit::Action::Send(request) => Action::Send(send(request)?),
@@ -129,7 +129,7 @@ pub(super) fn action(action: wit::Action, deltas: &mut Deltas) -> Result<Action,
     })
 }
 
-/// Converts a failure: texts cleaned and bounded.
+/// Converts a failure. Cleans texts and limits their length.
 pub(super) fn failure(failure: wit::Failure) -> AdapterFailure {
     AdapterFailure {
         kind: FailureKind::from_word(&failure.kind),
@@ -144,7 +144,7 @@ pub(super) fn failure(failure: wit::Failure) -> AdapterFailure {
     }
 }
 
-/// Converts a request: sizes bounded.
+/// Converts a request, and limits its size.
 pub(super) fn send(request: wit::HttpRequest) -> Result<AdapterRequest, Failure> {
     let wit::HttpRequest { method, path_and_query, headers, auth: credentials, body } = request;
     at_most("bytes of method, path and query", method.len() + path_and_query.len(), PATH_BYTES)?;
@@ -184,7 +184,7 @@ fn word(word: &str) -> String {
     text::excerpt(word, WORD_CHARS)
 }
 
-/// State of the earlier events that is needed to clean the next ones.
+/// State from earlier events that is needed to clean later ones.
 #[derive(Default)]
 pub(super) struct Deltas {
     /// Blocks whose deltas are JSON. JSON is cleaned when it is complete and parsed, because
@@ -192,7 +192,7 @@ pub(super) struct Deltas {
     raw: BTreeSet<u32>,
     /// The block of the last delta and its cleaner: a line end or a joined emoji may continue in the next delta.
     cleaner: (u32, TextCleaner),
-    /// Whether the log has a line about an excessive usage. Each answer writes one at most.
+    /// Whether an excessive usage was logged. Each response logs it at most once.
     has_logged_usage: bool,
 }
 
@@ -217,7 +217,7 @@ impl Deltas {
         })
     }
 
-    /// Converts a usage. Each field has at most [`USAGE_TOKENS`].
+    /// Converts a usage. Each field is limited to [`USAGE_TOKENS`].
     fn usage(&mut self, usage: wit::Usage) -> TokenUsage {
         let wit::Usage { input_tokens, output_tokens, thinking_tokens, cache_read_tokens, cache_write_tokens } = usage;
         let mut bounded = |tokens: u64| {
@@ -351,7 +351,7 @@ mod tests {
         assert_eq!(read(wit::Action::Emit(wit::Event::Usage(usage))), Ok(expected));
     }
 
-    /// It is returned to the API unchanged; a changed id would name another call.
+    /// The id is returned to the API unchanged, because a changed id would name another call.
     #[test]
     fn tool_call_id_is_a_short_line() {
         let start = |id: &str| {

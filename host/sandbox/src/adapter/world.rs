@@ -1,5 +1,4 @@
-//! The world of adapters: loads an adapter, and calls it for its manifest, its thinking
-//! levels and the facts of a model.
+//! The world of adapters: loads an adapter, and requests its manifest, its thinking levels and the facts of a model.
 
 use std::sync::Arc;
 
@@ -25,13 +24,13 @@ use crate::{
     state::GuestState,
 };
 
-/// The world of adapters. Answers are stored by digest and world.
+/// The WIT world of adapters. Their answers are stored by digest and this world.
 pub const WORLD: &str = "patchbay:provider@0.1";
 
 /// A provider's adapter, compiled and checked, ready to be instantiated.
 pub struct LoadedAdapter(pub(super) LinkedComponent<AdapterPre>);
 
-/// An adapter that can be instantiated, and where its exports are.
+/// An adapter that can be instantiated, and the indices of its exports.
 pub(crate) struct AdapterPre {
     pre: InstancePre<GuestState>,
     base: ProviderPluginIndices,
@@ -61,7 +60,7 @@ impl AdapterPre {
         indices.load(store, &guest.instance)
     }
 
-    /// Checks the types of the optional interfaces. Creating the indices compares only names.
+    /// Checks the types of the optional interfaces, because creating the indices compared only their names.
     fn check_optional(&self, guest: &AdapterGuest, store: &mut Store<GuestState>) -> wasmtime::Result<()> {
         self.catalogue.as_ref().map(|indices| indices.load(&mut *store, &guest.instance)).transpose()?;
         self.models.as_ref().map(|indices| indices.load(&mut *store, &guest.instance)).transpose()?;
@@ -95,7 +94,7 @@ impl PluginWorld for AdapterPre {
 
     fn new(pre: InstancePre<GuestState>) -> wasmtime::Result<Self> {
         let exports = |interface: &str| {
-            // The engine also finds another version 0.1.N.
+            // The engine also finds other versions, 0.1.N.
             pre.component().get_export_index(None, format!("patchbay:provider/{interface}@0.1.2")).is_some()
         };
         Ok(Self {
@@ -127,7 +126,7 @@ pub(crate) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result
 }
 
 impl Sandbox {
-    /// Compiles an adapter, as [`Sandbox::load`] does a skill's component.
+    /// Compiles an adapter, like [`Sandbox::load`] compiles a skill's component.
     ///
     /// # Errors
     /// The same as [`Sandbox::load`].
@@ -174,8 +173,8 @@ impl Sandbox {
         ThinkingPlan::read(&description, warning.as_deref())
     }
 
-    /// Asks an adapter for the facts of a model that is not in its catalogue: supposed to be a JSON object. `None` if
-    /// the adapter does not export the interface `models`.
+    /// Asks an adapter for the facts of a model that is not in its catalogue. They should be a JSON object, but are not parsed yet.
+    /// `None` if the adapter does not export the interface `models`.
     ///
     /// # Errors
     /// A [`Failure`]; [`Failure::InvalidOutput`] for an answer of more than [`FACTS_BYTES`].
@@ -198,7 +197,7 @@ impl Sandbox {
         Ok(Some(facts))
     }
 
-    /// Calls a fresh instance with a small budget. Its output goes to the operator's log.
+    /// Calls a fresh instance with a small budget. Its output is written to the operator's log.
     async fn ask<T>(
         &self,
         adapter: &LoadedAdapter,

@@ -1,5 +1,5 @@
-//! `patchbay:host/call`: the running call. Its id and its remaining limits differ between two runs, which is why a
-//! deterministic call gets neither.
+//! `patchbay:host/call`: the running call. Its id and its remaining limits differ between two runs, which is why a deterministic
+//! call can read neither.
 
 use std::sync::Arc;
 
@@ -14,9 +14,9 @@ use crate::{
     state::{CallAccess, GuestState},
 };
 
-/// The identity of a call, for its skill.
+/// The identity that a call has for its skill.
 pub trait CallIdentity: Send + Sync {
-    /// Returns an id that no other call has. It is the same at each attempt, and says nothing about the session.
+    /// Returns a unique id. It is the same at each attempt, and reveals nothing about the session.
     fn call_id(&self) -> String;
 }
 
@@ -39,7 +39,7 @@ impl call::Host for GuestState {
     async fn info(&mut self) -> HostResult<CallInfo> {
         let info = |access: Arc<CallAccess>| CallInfo {
             id: access.services.call.call_id(),
-            // The host repeats no call.
+            // The host never repeats a call.
             attempt: 1,
             extra: Vec::new(),
         };

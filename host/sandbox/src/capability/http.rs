@@ -47,7 +47,7 @@ pub enum RequestedPlacement {
         /// Text before the secret, such as `Bearer `.
         prefix: String,
     },
-    /// In a parameter of the query, by name.
+    /// The secret is put into the query parameter with this name.
     Query(String),
 }
 
@@ -84,7 +84,7 @@ impl HttpRequest {
     }
 }
 
-/// Checks whether a request is permitted, before its body is read: only `has_body` is known. May ask the user.
+/// Checks whether a request is permitted before its body is read. Only `has_body` is known about the body. May ask the user.
 /// Returns the permits for [`send`].
 pub(crate) async fn check(access: &CallAccess, head: &HttpRequest, has_body: bool) -> Result<Arc<Permits>, WitError> {
     let effect = head.effect(if has_body { EffectBody::Streamed } else { EffectBody::None });
@@ -92,7 +92,7 @@ pub(crate) async fn check(access: &CallAccess, head: &HttpRequest, has_body: boo
     checked.map_err(|fault| access.guest_error(fault))
 }
 
-/// Sends a request with `permits`, which are for this request alone.
+/// Sends a request with `permits`, which apply only to this request.
 pub(crate) async fn send(
     access: &CallAccess,
     request: HttpRequest,
@@ -107,7 +107,7 @@ pub(crate) async fn send(
     }
 }
 
-/// Checks and sends a request whose body is known. May ask a person.
+/// Checks and sends a request whose body is known. May ask the user.
 async fn ask_and_send(access: &CallAccess, request: HttpRequest) -> Result<HttpResponse, WitError> {
     let permits = if access.services.permit_source.is_some() {
         let effect = request.effect(request.body.as_deref().map_or(EffectBody::None, EffectBody::Whole));
@@ -115,7 +115,7 @@ async fn ask_and_send(access: &CallAccess, request: HttpRequest) -> Result<HttpR
         match Box::pin(access.permitted(effect, check)).await {
             Ok(permits) => permits,
             Err(fault @ Fault::Denied(_)) => return Err(access.guest_error(fault)),
-            // Reported by `send`, which checks the rest of the request first.
+            // `send` reports the failure, after it has checked the rest of the request.
             Err(Fault::Failed { .. }) => access.permits(),
         }
     } else {

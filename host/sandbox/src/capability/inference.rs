@@ -10,8 +10,8 @@ use crate::{
     state::GuestState,
 };
 
-/// Returns the estimated tokens of a request of `bytes` bytes, before it is sent. Text has three to four bytes for each
-/// token; a low number of bytes avoids an estimate that is too small.
+/// Returns the estimated tokens of a request of `bytes` bytes, before it is sent. A token has three to four bytes of text. The
+/// lower number avoids an estimate that is too small.
 pub fn estimated_tokens(bytes: usize) -> u64 {
     (bytes as u64).div_ceil(3)
 }
@@ -19,14 +19,14 @@ pub fn estimated_tokens(bytes: usize) -> u64 {
 /// The answer of a model, and the tokens used.
 pub type CompletionFuture<'a> = BoxFuture<'a, (Result<String, Fault>, u64)>;
 
-/// Runs completions of the model of the agent that runs the tool.
+/// Runs completions with the model of the agent that runs the tool.
 pub trait Inference: Send + Sync {
-    /// Completes `prompt` with at most `tokens` for prompt and answer, which are at least their
-    /// [`estimated_tokens`]. Returns the answer, and the tokens used even on failure. Dropping the future cancels
-    /// the request; its tokens are still counted.
+    /// Completes `prompt` with at most `tokens` for the prompt and the answer together; `tokens` is at least the
+    /// [`estimated_tokens`] of the prompt. Returns the answer, and the tokens used even on failure. Dropping the future cancels the
+    /// request; its tokens are still counted.
     fn complete<'a>(&'a self, system: &'a str, prompt: &'a str, tokens: u64) -> CompletionFuture<'a>;
 
-    /// Like [`Inference::complete`], for the tool with this full name, which the cost is booked to.
+    /// Like [`Inference::complete`]. The cost is booked to the tool with this full name.
     fn complete_for<'a>(
         &'a self,
         _tool: &'a str,
@@ -63,7 +63,7 @@ impl wit::Host for GuestState {
             );
             return Ok(Err(guest_error("quota", message)));
         }
-        // Counted before the request, because a call that is stopped meanwhile has used them, too.
+        // Counted before the request, because a call that is stopped during the request has used tokens, too.
         let before = self.spent.inference_tokens;
         self.spent.inference_tokens = before.saturating_add(estimate);
         let (answer, used) = inference.complete(&system, &prompt, left).await;

@@ -13,7 +13,7 @@ use crate::{
     state::GuestState,
 };
 
-/// The result of a call of the store.
+/// The result of a store operation.
 pub type KvFuture<'a, T> = BoxFuture<'a, Result<T, KvError>>;
 
 /// The store behind the capability, scoped to one skill, session and workspace.
@@ -25,7 +25,7 @@ pub trait Kv: Send + Sync {
     fn put<'a>(&'a self, scope: Scope, key: &'a str, value: Vec<u8>, expect: Option<u64>) -> KvFuture<'a, u64>;
     /// Deletes an entry. Returns whether it existed.
     fn delete<'a>(&'a self, scope: Scope, key: &'a str) -> KvFuture<'a, bool>;
-    /// Returns keys with a prefix that follow `after`, sorted by bytes, at most `limit`.
+    /// Returns at most `limit` keys that begin with `prefix` and come after `after`, sorted by bytes.
     fn keys<'a>(
         &'a self,
         scope: Scope,

@@ -1,4 +1,4 @@
-//! `patchbay:host/log`: diagnostics for the operator. Needs no grant; bounded.
+//! `patchbay:host/log`: diagnostics for the operator. Needs no grant; the number and size of lines are limited.
 
 use patchbay_core::text;
 

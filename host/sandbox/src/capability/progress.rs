@@ -1,4 +1,4 @@
-//! `patchbay:host/progress`: partial output of a running tool. Needs no grant; bounded together with the result.
+//! `patchbay:host/progress`: partial output of a running tool. Needs no grant; its size counts together with the result's.
 
 use patchbay_core::text;
 

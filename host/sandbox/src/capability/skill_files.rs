@@ -22,13 +22,13 @@ pub struct SkillFileEntry {
     pub size: u64,
     /// The digest of the file's contents.
     pub digest: Digest,
-    /// The media type of an image or a PDF.
+    /// The media type of an image or a PDF; `None` for other files.
     pub media_type: Option<&'static str>,
 }
 
-/// The files of the skill of a call.
+/// Reads the files of the skill that a call runs.
 pub trait SkillFileReader: Send + Sync {
-    /// Returns at most `limit` files whose path begins with `prefix` and follows `after`, sorted by bytes.
+    /// Returns at most `limit` files whose paths begin with `prefix` and come after `after`, sorted by bytes.
     fn entries(
         &self,
         prefix: String,

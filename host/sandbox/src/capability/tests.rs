@@ -37,7 +37,7 @@ use crate::{
 struct Fake {
     entries: Mutex<BTreeMap<(Scope, String), KvEntry>>,
     heard: Mutex<Vec<String>>,
-    /// Calls of `meets__x` end when eight of them run.
+    /// Calls of `meets__x` end once eight of them are running.
     meeting: Option<tokio::sync::Barrier>,
 }
 
@@ -121,7 +121,7 @@ impl Inference for Fake {
 
 const SEARCH_FUEL: u64 = 70;
 
-/// Uses half of the budget, and `exceeds__x` twice the budget, but for fuel. The output is a result, and of `reports__x` progress.
+/// Uses half of the budget, or twice the budget (but not fuel) for `exceeds__x`. Returns a result; `reports__x` reports progress.
 impl ToolCaller for Fake {
     fn call(self: Arc<Self>, tool: String, input: String, budget: Budget) -> NestedCallFuture {
         Box::pin(async move {
@@ -158,7 +158,7 @@ impl ToolCaller for Fake {
     }
 }
 
-/// Returns a tool of nearly half a page.
+/// Returns a tool that fills two fifths of a page.
 fn callable(name: &str) -> CallableTool {
     let description = "d".repeat(Limits::INDEX_BYTES * 2 / 5);
     CallableTool { name: name.to_owned(), description, input_schema: "{}".to_owned(), extra: vec![] }
@@ -189,7 +189,7 @@ fn state(limits: Limits, asked: &[Capability], granted: &[Capability]) -> (Guest
     (GuestState::new(Arc::new(limits), budget, fake.clone(), Some(access)), fake)
 }
 
-/// Returns permits and services of the call, for changes by a test.
+/// Returns the permits and services of the call, which a test can then change.
 fn access(state: &mut GuestState) -> &mut CallAccess {
     state.access.as_mut().and_then(Arc::get_mut).unwrap()
 }
@@ -364,7 +364,7 @@ async fn started_calls_have_equal_shares_and_return_the_rest() {
     }
     assert_eq!((ids, fuel), (vec![0, 1], 300));
     let waits = state.spent.host_calls - 1 - 2 * 167;
-    // All of the results is given back: the shares have bounded them.
+    // No output is counted for the results, because the shares have already limited them.
     assert!((1..=2).contains(&waits) && state.spent.output_bytes == 0 && state.limiter.left() == memory);
     let mut heard = fake.heard.lock().unwrap().clone();
     heard.sort();
@@ -487,7 +487,7 @@ async fn pages_of_the_index_are_bounded() {
 fn tools_behind_a_page_are_not_evaluated() {
     let mut made = 0;
     let page = CallableTool::page(std::iter::repeat_with(|| callable("a__b")).inspect(|_| made += 1).take(1_000));
-    // After two, a page has a fifth left.
+    // After two tools, a fifth of the page is left.
     assert_eq!((page.len(), made), (2, 3));
 }
 
@@ -647,7 +647,7 @@ struct SlowFiles {
     files: Arc<LocalFiles>,
     asks: bool,
     clock: CallClock,
-    /// Whether the clock of the call stood still during the last write.
+    /// Whether the clock of the call was paused during the last write.
     was_paused: Mutex<bool>,
 }
 
@@ -797,7 +797,7 @@ async fn inference_is_bounded_in_tokens_and_bytes() {
     assert_eq!(state.inference_tokens_left(), 3);
 }
 
-/// The clock drops the future. The tokens used by then are unknown, so the estimate counts.
+/// The timeout drops the future. The number of tokens used by then is unknown, so the estimate counts.
 #[tokio::test]
 async fn cancelled_inference_counts_its_estimate() {
     let asked = [Capability::Inference];
@@ -843,7 +843,7 @@ fn asking(answer: Permission, time_ms: u64, asked: &[Capability]) -> (GuestState
 #[tokio::test]
 async fn person_is_asked_for_missing_grants() {
     use kv::Host as _;
-    // Permission for the call is asked for once; permission for an effect is asked for with each.
+    // Permission for the call is requested once; permission for an effect is requested for each effect.
     for (answer, questions) in [(Permission::ThisCall(Capability::Kv), 1), (Permission::ThisEffect, 2)] {
         let (mut state, person) = asking(answer.clone(), 100, &[Capability::Kv]);
         let clock = state.budget.clock.clone();
@@ -864,13 +864,13 @@ async fn person_is_asked_for_missing_grants() {
     assert!(state.take_denial().is_some());
     assert_eq!(person.asked(), 1);
 
-    // The manifest does not ask for it: no answer would help.
+    // The manifest does not request the capability, so no answer would help.
     let (mut state, person) = asking(Permission::ThisCall(Capability::Kv), 10_000, &[]);
     assert_eq!(state.get(kv::Scope::User, "k".into()).await.unwrap().unwrap_err().kind, "denied");
     assert_eq!(person.asked(), 0);
 }
 
-/// A yes to one effect does nothing for another, whichever host function makes it.
+/// A yes to one effect does not permit another one, whichever host function causes it.
 #[tokio::test]
 async fn yes_to_an_effect_is_for_that_effect() {
     use workspace_write::Host as _;

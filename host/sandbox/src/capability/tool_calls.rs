@@ -1,11 +1,11 @@
-//! `patchbay:host/tool-calls`: calls of other tools that run side by side, each as a task.
+//! `patchbay:host/tool-calls`: calls of other tools that run in parallel, each as a task.
 //!
 //! A call runs within a share of its caller's remaining budget. The share counts as used until `wait` returns the call.
 //! From then on its actual usage counts instead, which can be more than the share. Its result does not count: the share
 //! has already bounded it, and it is not output of the caller. The budget of each call therefore depends only on the
 //! order of `start` and `wait`, not on which call is faster.
 //!
-//! Linked by hand: the fuel of the shares moves between stores, which the generated trait cannot access.
+//! Linked by hand, because the fuel of the shares moves between stores, which the generated trait cannot access.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -23,7 +23,7 @@ use crate::{
     state::{CallAccess, GuestState},
 };
 
-/// The nested calls that run beside a guest. Dropping it cancels them.
+/// The nested calls that run in parallel to a guest. Dropping it cancels them.
 #[derive(Default)]
 pub(crate) struct NestedCalls {
     tasks: JoinSet<NestedResult>,
@@ -57,7 +57,7 @@ impl NestedCalls {
         }
     }
 
-    /// Waits until a call has ended, or `all` of them, and returns those that have, in the order of their ids.
+    /// Waits until a call has ended, or all calls if `all` is set. Returns the ended calls, ordered by their ids.
     async fn ended(&mut self, all: bool) -> Vec<(NestedCall, Option<NestedResult>)> {
         let mut ended = Vec::new();
         let mut next = self.tasks.join_next_with_id().await;
@@ -152,7 +152,7 @@ impl GuestState {
             time: self.budget.time,
             depth: self.budget.depth + 1,
         };
-        // Begun here and not in the task, because the journal must list calls in order.
+        // Begun here and not in the task, because the journal must list calls in the order of their requests.
         let call = Arc::clone(&access.services.tools).call(tool, input, budget);
         let abort = self.nested.tasks.spawn(call.in_current_span());
         let id = self.nested.next;
@@ -167,9 +167,9 @@ impl GuestState {
         if self.nested.running.is_empty() {
             return Ok((Vec::new(), 0));
         }
-        // Running calls imply services.
+        // If calls are running, there is access.
         let Ok(access) = self.access().cloned() else { return Ok((Vec::new(), 0)) };
-        // Which call ends first is not a fixed input, so a call with fixed inputs gets all of them at once.
+        // The first call to end can be a different one in each run, so a call with fixed inputs waits for all of them.
         let ended = self.nested.ended(self.fixed().is_some()).await;
         // All calls share one clock. When it runs out, this call must end with the same error, whichever call notices
         // first.

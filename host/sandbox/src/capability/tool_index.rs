@@ -1,6 +1,6 @@
 //! `patchbay:host/tool-index`: the tools that a tool may call.
 //!
-//! Linked by hand: the fuel of a search is subtracted from the caller's store, which the generated trait cannot access.
+//! Linked by hand, because the fuel of a search is subtracted from the caller's store, which the generated trait cannot access.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::{
     state::{CallAccess, GuestState},
 };
 
-/// A tool that a call may call.
+/// A tool that the running tool may call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallableTool {
     /// The full name, `SKILL__TOOL`.
@@ -26,12 +26,12 @@ pub struct CallableTool {
     pub description: String,
     /// JSON Schema of the input, as text.
     pub input_schema: String,
-    /// Names and values that the tool declares besides.
+    /// Additional names and values that the tool declares.
     pub extra: Vec<(String, String)>,
 }
 
 impl CallableTool {
-    /// Returns the first of `tools`, as far as their bytes fit into one page, and at least one. Evaluates at most one more.
+    /// Returns as many of `tools`, from the first, as fit into one page, but at least one. Evaluates at most one more.
     pub fn page(tools: impl IntoIterator<Item = Self>) -> Vec<Self> {
         let mut left = Limits::INDEX_BYTES;
         let mut page = Vec::new();
@@ -72,7 +72,7 @@ impl GuestState {
         Ok(self.permit(&Capability::Tools, GuestEffect::FindTools { query }).await)
     }
 
-    /// Returns tools sorted by name: those that follow `after`.
+    /// Returns at most `limit` tools that come after `after`, sorted by name.
     pub(crate) async fn list_tools(&mut self, after: Option<String>, limit: u32) -> HostResult<Vec<Tool>> {
         Ok(self.index(None).await?.map(|access| to_guest(access.services.tools.entries(after.as_deref(), most(limit)))))
     }
@@ -91,7 +91,7 @@ impl GuestState {
             let message = format!("the query has {} bytes; the limit is {}", query.len(), Limits::QUERY_BYTES);
             return Ok((Err(WitError { kind: "too-large".to_owned(), message }), 0));
         }
-        // A guest that searches again and again lets other tasks run, and ends with its clock.
+        // Even if a guest keeps searching, this lets other tasks run and the clock end the guest.
         tokio::task::yield_now().await;
         let (found, fuel) = access.services.tools.find(&query, most(limit)).await;
         Ok((Ok(to_guest(found)), fuel))

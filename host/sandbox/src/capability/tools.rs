@@ -1,6 +1,6 @@
 //! `patchbay:host/tools`: calls another tool of the session within the rest of the caller's budget.
 //!
-//! Linked by hand: the fuel of the called tool is subtracted from the caller's store, which the generated trait cannot
+//! Linked by hand, because the fuel of the called tool is subtracted from the caller's store, which the generated trait cannot
 //! access.
 
 use std::sync::Arc;
@@ -19,18 +19,18 @@ use crate::{
 /// The result of a call of another tool, and what the call used.
 pub type NestedCallFuture = BoxFuture<'static, Finished<Vec<Content>, Fault>>;
 
-/// Runs tools for a tool, by the same path as every other call.
+/// Runs tools for other tools. These calls use the same code path as all others.
 pub trait ToolCaller: Send + Sync {
-    /// Begins the call of a tool, by full name, with JSON text as input, within `budget`. The call has its id when this
-    /// returns; the future runs it and returns the answer and the usage, even on failure.
+    /// Begins a call of the tool with this full name. `input` is JSON text. The call has its id when this returns; the future runs
+    /// the call, and returns its answer and its usage, even on failure.
     fn call(self: Arc<Self>, tool: String, input: String, budget: Budget) -> NestedCallFuture;
 
-    /// Returns tools that can be called, sorted by the bytes of their full names: at most `limit` tools that follow `after`. More
-    /// than a [page](CallableTool::page) is not needed.
+    /// Returns tools that can be called, sorted by the bytes of their full names: at most `limit` tools that come after `after`.
+    /// The caller uses no more than a [page](CallableTool::page).
     fn entries(&self, after: Option<&str>, limit: usize) -> Vec<CallableTool>;
 
-    /// Returns the tools that match `query` best, the best first, at most `limit`, and the fuel that the search costs the
-    /// caller. The same tools and the same query give the same result. More than a [page](CallableTool::page) is not needed.
+    /// Returns at most `limit` tools that match `query`, the best match first, and the fuel that the search costs the caller. The
+    /// same tools and the same query give the same result. The caller uses no more than a [page](CallableTool::page).
     fn find<'a>(&'a self, query: &'a str, limit: usize) -> BoxFuture<'a, (Vec<CallableTool>, u64)>;
 }
 
@@ -87,7 +87,7 @@ impl GuestState {
     }
 }
 
-/// Returns an answer as text; a single JSON value becomes its own text.
+/// Returns an answer as text. JSON values are written without white space.
 fn as_text(content: &[Content]) -> String {
     let pieces: Vec<_> = content
         .iter()

@@ -13,7 +13,7 @@ use crate::{
 };
 
 impl GuestState {
-    /// Counts the host call and checks the permit. Every function of the capability begins with it.
+    /// Counts the host call and checks the permit. Every function of the capability calls it first.
     pub(super) async fn files(
         &mut self,
         capability: &Capability,

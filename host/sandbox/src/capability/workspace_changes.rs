@@ -1,4 +1,4 @@
-//! `patchbay:host/workspace-changes`: asks about several file changes at once.
+//! `patchbay:host/workspace-changes`: lets the user decide about several file changes with one answer.
 
 use std::collections::BTreeSet;
 

@@ -22,7 +22,7 @@ impl GuestState {
         let left = self.budget.clock.time_left() * 4 / 5;
         let wanted = time_ms.map_or(MAX_TIME, |time_ms| Duration::from_millis(time_ms.into()));
         let until = Instant::now() + left.min(wanted).min(MAX_TIME);
-        // The records around the text of a result count as well, and can be larger than the text.
+        // The records around the text of a result count against the limit as well, and can be larger than the text.
         SearchBounds { until, bytes: self.budget.host_call_bytes / 4, halt: SearchHalt::default() }
     }
 }

@@ -1,6 +1,5 @@
-//! `wasi:clocks`. Until `clock` is granted, time is virtual: it starts at a fixed moment, advances by a fixed step at
-//! each reading, and by the full duration at each sleep, which returns at once. The same call reads the same times in
-//! every run.
+//! `wasi:clocks`. Until `clock` is granted, time is virtual: it starts at a fixed moment, advances by a fixed step at each reading,
+//! and by the full duration at each sleep, which returns immediately. The same call reads the same times in every run.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -84,7 +83,7 @@ impl Clock {
     }
 }
 
-/// A sleep. Without `until` and not `over`, it never ends.
+/// A sleep. If `until` is `None` and `over` is false, it never ends.
 struct Sleep {
     until: Option<tokio::time::Instant>,
     over: bool,

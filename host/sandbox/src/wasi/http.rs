@@ -1,4 +1,4 @@
-//! `wasi:http` through `patchbay:host/http`: the same checks and the same sender.
+//! Implements `wasi:http` with the checks and the sender of `patchbay:host/http`.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,11 +17,11 @@ use crate::{
     state::{CallAccess, GuestState},
 };
 
-/// Concurrent requests of one call. Others wait, and their bodies are not read.
+/// Concurrent requests of one call. Further requests wait, and their bodies are not read yet.
 const AT_ONCE: usize = 4;
 /// Bytes of one write to a request's body; two such writes can wait to be read.
 const CHUNK: usize = 64 << 10;
-/// The same if no request can be sent: enough for the guest to reach the error.
+/// The same for a guest that cannot send requests. This is enough to reach the error.
 const CHUNK_IN_VAIN: usize = 4 << 10;
 
 /// Sends the requests of a guest that uses `wasi:http`.
@@ -84,7 +84,7 @@ impl WasiHttpHooks for Hooks {
 fn head(parts: &Parts) -> Result<HttpRequest, Error> {
     let mut headers = Vec::with_capacity(parts.headers.len());
     for (name, value) in &parts.headers {
-        // Computed from the body.
+        // The host computes this header from the body.
         if name == header::CONTENT_LENGTH {
             continue;
         }
@@ -103,7 +103,7 @@ fn head(parts: &Parts) -> Result<HttpRequest, Error> {
     })
 }
 
-/// Reads a whole body; `None` if it is empty. It is bounded like all output of a guest and counted in `kept`.
+/// Reads a whole body; `None` if it is empty. Its size is limited like all output of a guest, and counted in `kept`.
 async fn read(mut body: WasiBody, budget: &Budget, kept: &mut Reservation) -> Result<Option<Vec<u8>>, Error> {
     let limit = budget.host_call_bytes;
     let mut whole = Vec::new();

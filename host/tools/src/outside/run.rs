@@ -1,4 +1,4 @@
-//! Runs a call of a tool outside of the sandbox: input, decision, record, limits.
+//! Runs a call of a tool outside of the sandbox: checks the input and the decision, records the call, and applies the limits.
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering},
@@ -102,7 +102,7 @@ impl Tools {
                 terms = tool.terms(call.input).await;
                 let answer = self.ask_outside(record, tool, call, input, budget, &terms).await?;
                 let PersonAnswer { approval, said, .. } = answer;
-                // The operator may have denied it while the user thought.
+                // The operator may have denied it while the user was deciding.
                 if !approval.is_yes() || tool.decision() == ToolDecision::Deny {
                     return Err(denied(tool, "it is not allowed", said));
                 }
@@ -129,7 +129,8 @@ impl Tools {
             let error = bounded(OutsideError::Failed(refusal.clone()));
             return Err(ToolError::Outside { tool: spec.name().to_owned(), error });
         }
-        // An answer is for what was shown: where the notes differ, such as on a machine without a fence, it is asked for again.
+        // An answer covers only what was shown. If the notes differ, for example on a machine without a fence, the user is asked
+        // again.
         let input_digest = Digest::of([input, &terms.notes.join("\n")].join("\n").as_bytes());
         let grant = match only_this_input {
             true => spec.grant_of_input(&context.workspace, input_digest),
@@ -165,7 +166,7 @@ impl Tools {
         let shown = question.subject.shown_digest();
         let grant = StoredGrant::new(&self.store, grant, async { Ok(String::new()) });
         let answer = {
-            // The caller's clock waits for the user.
+            // The caller's clock stands still while the user is asked.
             let _paused = budget.map(|budget| budget.clock.pause());
             record.ask(approvals, question, &self.question_permits, grant).await
         };
@@ -221,7 +222,7 @@ impl OutputLimit {
     }
 }
 
-/// Cuts the words of a failure, which the limit of output does not bound.
+/// Shortens the message of a failure, because the output limit does not apply to it.
 fn bounded(error: OutsideError) -> OutsideError {
     let cut = |words: String| without_middle(&words, FAILURE);
     match error {
@@ -232,7 +233,7 @@ fn bounded(error: OutsideError) -> OutsideError {
     }
 }
 
-/// Cleans an answer of at most `limit` bytes.
+/// Cleans an answer. Fails if it has more than `limit` bytes.
 fn within(content: Vec<Content>, limit: OutputLimit) -> Result<Vec<Content>, OutsideError> {
     let OutputLimit { bytes: mut left, key } = limit;
     let mut cleaned = Vec::with_capacity(content.len());
@@ -247,7 +248,7 @@ fn within(content: Vec<Content>, limit: OutputLimit) -> Result<Vec<Content>, Out
 
 /// Length limit of a failure message, in characters.
 const FAILURE: usize = 16 << 10;
-/// The cost of a piece besides its bytes. It bounds a million empty texts, too.
+/// The cost of a piece in addition to its bytes. This also bounds an answer of a million empty texts.
 const PIECE_BYTES: usize = 32;
 
 fn size(piece: &Content) -> usize {
@@ -260,7 +261,7 @@ fn size(piece: &Content) -> usize {
     }
 }
 
-/// Passes partial output on, cleaned, until it has as many bytes as an answer may have.
+/// Passes partial output on, cleaned, until it has reached the size limit of an answer.
 struct BoundedProgress<'a> {
     sink: &'a dyn ProgressSink,
     left: AtomicUsize,

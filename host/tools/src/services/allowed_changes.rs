@@ -14,7 +14,7 @@ pub(super) struct FileChange {
 }
 
 impl FileChange {
-    /// Returns the change that `edit` makes to a file that is `before`.
+    /// Returns the change that `edit` makes to a file. `before` is the file before the change.
     pub(super) fn of(edit: FileEdit<'_>, before: Option<ExistingFile>) -> Self {
         let after = edit.contents.map(|new| ExistingFile { size: new.len() as u64, digest: Digest::of(new) });
         Self { path: edit.path.to_owned(), before, after }
@@ -31,7 +31,7 @@ pub(super) struct AllowedChanges(Mutex<Changes>);
 
 #[derive(Default)]
 struct Changes {
-    /// Allowed by the answer to a list, and not made yet.
+    /// Allowed by an answer about several changes, and not made yet.
     declared: Vec<FileChange>,
     /// Changes that were made and not reverted.
     made: Vec<FileChange>,
@@ -48,8 +48,8 @@ impl AllowedChanges {
         self.0.lock().declared.extend(changes);
     }
 
-    /// Returns whether an earlier answer covers `changes`: a declaration of all of them, or for the change of one file
-    /// also what [`Self::make`] allows.
+    /// Returns whether an earlier answer covers `changes`: they were all declared, or a single change of a file can be made
+    /// according to [`Self::make`].
     pub(super) fn cover(&self, changes: &[FileChange], is_declaration: bool) -> bool {
         match changes {
             [change] if !is_declaration => self.make(change),

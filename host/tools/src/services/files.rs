@@ -7,7 +7,7 @@ use patchbay_sandbox::{
 use super::{CallServices, NOT_RECORDED};
 
 impl CallServices {
-    /// Changes the file at `path` with `change`, which leaves contents with the digest `after`, or no file.
+    /// Changes the file at `path` with `change`. `after` is the digest of its new contents, or `None` if it is deleted.
     async fn change_file(
         &self,
         path: &str,

@@ -57,7 +57,7 @@ impl Http for CallServices {
 }
 
 impl CallServices {
-    /// Returns the secret of a credential that the skill may use, and where it goes.
+    /// Returns the secret of a credential that the skill may use, with its placement in the request.
     async fn place(&self, auth: Auth, permits: &Permits) -> Result<(Placed, Capability), Fault> {
         let name: Name = auth.credential.parse().map_err(|_| Fault::Failed {
             kind: "invalid".to_owned(),
@@ -76,8 +76,8 @@ impl CallServices {
         Ok((Placed { secret, placement, origin }, capability))
     }
 
-    /// Replaces the secrets of a request that a server rejected with status 401, which means that nothing was done.
-    /// Returns whether there are other secrets: only key commands have them, and each is run once more.
+    /// Replaces the secrets of a request that a server rejected with status 401, which means that nothing was done. Returns whether
+    /// a secret was replaced. Only key commands can return a different one, and each is run once more.
     async fn renew(&self, request: &mut Request, used: &[Capability]) -> Result<bool, Fault> {
         let mut is_renewed = false;
         let credentials = &self.tools.credentials;

@@ -36,7 +36,7 @@ pub(crate) struct CallServices {
     owner: Identity,
     record: Arc<CallRecord>,
     nested_order: NestedOrder,
-    /// The workspace. The editor is only for a skill that may change files.
+    /// The files of the workspace. The editor is used only for a skill that may change files.
     files: EditedFiles,
     allowed_changes: AllowedChanges,
 }
@@ -98,7 +98,8 @@ impl CallServices {
         }
     }
 
-    /// Returns why a change of a file of `size` bytes cannot be undone; `None` if it can. Files of `before` bytes are changed first.
+    /// Returns why a change of a file of `size` bytes cannot be undone; `None` if it can. `before` is the size of all files that
+    /// are changed first.
     async fn why_not_kept(&self, size: u64, before: u64) -> Result<Option<&'static str>, StoreError> {
         keep::why_not_kept(&self.tools.store, &self.record.context.hold, size, before).await
     }

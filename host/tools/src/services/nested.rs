@@ -1,5 +1,5 @@
-//! Calls of tools by tools. They take the same path, with the grants of the called skill, within the rest of the caller's
-//! budget.
+//! Calls that tools make to other tools. They run like all other calls, with the grants of the called skill, but within the rest of
+//! the caller's budget.
 
 use std::sync::Arc;
 

@@ -1,13 +1,13 @@
-//! The order of the calls that one call makes. Calls of skills that may change files run one at a time, in the order in which
-//! they were made: an edit reads a file, changes it and writes it back, and would lose what another one has written meanwhile. All
-//! other calls run side by side.
+//! The order of the calls that one call makes. Calls of skills that may change files run one at a time, in the order in which they
+//! were made: an edit reads a file, changes it and writes it back, and would lose changes that another call makes in the meantime.
+//! All other calls run in parallel.
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use tokio::sync::watch;
 
-/// The nested calls of one call that wait or run. Each call has its own queue; with a shared one, a nested call could
-/// wait for another that waits for it.
+/// The nested calls of one call that wait or run. Each call has its own queue, because with a shared queue, a nested call could
+/// wait for a call that waits for it.
 #[derive(Clone, Default)]
 pub(super) struct NestedOrder(Arc<watch::Sender<OrderedCalls>>);
 
@@ -19,14 +19,14 @@ struct OrderedCalls {
     open: BTreeMap<u64, bool>,
 }
 
-/// The place of a call in the order, until it is dropped.
+/// The position of a call in the order, until it is dropped.
 pub(super) struct OrderedCall {
     order: NestedOrder,
     number: u64,
 }
 
 impl NestedOrder {
-    /// Adds a call behind all others. It counts as one that changes files until [`OrderedCall::turn`] is called.
+    /// Adds a call after all others. It counts as a call that changes files until [`OrderedCall::turn`] is called.
     pub(super) fn enter(&self) -> OrderedCall {
         let mut number = 0;
         self.0.send_modify(|calls| {
@@ -39,7 +39,7 @@ impl NestedOrder {
 }
 
 impl OrderedCall {
-    /// Waits until the call may run: at once, or if it `changes_files`, after all such calls before it have ended.
+    /// Waits until the call may run. If it `changes_files`, all earlier calls that change files must have ended.
     pub(super) async fn turn(&self, changes_files: bool) {
         if !changes_files {
             self.order.0.send_modify(|calls| {
@@ -49,7 +49,7 @@ impl OrderedCall {
         }
         let mut changes = self.order.0.subscribe();
         let may_run = |calls: &OrderedCalls| calls.open.range(..self.number).all(|(_, changes)| !changes);
-        // No error: `self` keeps the sender.
+        // This cannot fail, because `self` keeps the sender.
         let _ = changes.wait_for(may_run).await;
     }
 }

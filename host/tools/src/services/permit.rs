@@ -1,4 +1,4 @@
-//! Asks the user for a missing permit. The question shows the effect that the host will perform, and a yes is for that effect
+//! Asks the user for a missing permit. The question shows the effect that the host will perform, and a yes only covers that effect
 //! unless the user chose a wider answer.
 
 use futures_util::future::BoxFuture;
@@ -38,7 +38,7 @@ impl EffectGate for CallServices {
 }
 
 impl CallServices {
-    /// Returns the permission for `effect`. The outer error is one of the store.
+    /// Returns the permission for `effect`. The outer error comes from the store.
     async fn ask(
         &self,
         capability: &Capability,
@@ -129,7 +129,7 @@ impl CallServices {
         });
     }
 
-    /// Returns the workspace that a stored grant names: none for a skill that belongs to the workspace.
+    /// Returns the workspace that a stored grant names; empty for a skill that belongs to the workspace.
     fn only_in(&self) -> &str {
         let workspace = &self.record.context.workspace;
         if self.owner.workspace == *workspace { "" } else { workspace }
@@ -149,7 +149,7 @@ impl CallServices {
                 return Err(FileError::NotFound { path: text::excerpt(edit.path, 200) }.into());
             }
             let file = before.as_ref().map(|before| before.file);
-            // All files are read while the call's clock is paused.
+            // The total size is limited, because all files are read while the call's clock is paused.
             size = size.saturating_add(file.map_or(0, |file| file.size));
             if !changes.is_empty() && size > COMPARED_BYTES {
                 return Err(FilesError::Failed("the files of declared changes exceed 64 MiB together"));
@@ -212,8 +212,8 @@ impl CallServices {
         })
     }
 
-    /// Returns the grant that `patchbay grant add` would store for the skill with this digest, whose files are listed in the store:
-    /// the grant is not offered otherwise. `granted_for` is stored as its digest.
+    /// Returns the grant that `patchbay grant add` would store for the skill with this digest. The store lists the skill's files,
+    /// because the grant is not offered otherwise. `granted_for` is stored as its digest.
     fn stored_grant(&self, digest: Digest, granted_for: String, capability: &Capability) -> StoredGrant {
         let (store, skill) = (&self.tools.store, &self.owner);
         // The list of files is only compared for grants to a digest.
@@ -237,7 +237,7 @@ impl CallServices {
     }
 }
 
-/// Returns the capability that a yes beyond one effect allows: `capability`, or only the host that a request goes to.
+/// Returns the capability that a yes for more than one effect allows: `capability`, or only the host that a request goes to.
 fn offered(capability: &Capability, effect: GuestEffect<'_>) -> Capability {
     let host = || {
         let (Capability::Http(_), GuestEffect::Request { url, .. }) = (capability, effect) else { return None };

@@ -22,7 +22,7 @@ fn fault(kind: &str, message: String) -> Fault {
     Fault::Failed { kind: kind.to_owned(), message }
 }
 
-/// Returns at most `limit` of `files` whose path begins with `prefix` and follows `after`, sorted by bytes.
+/// Returns at most `limit` of `files` whose paths begin with `prefix` and come after `after`, sorted by bytes.
 fn entries(files: &FileSet, prefix: &str, after: Option<&str>, limit: u32) -> Vec<SkillFileEntry> {
     let is_requested = |path: &str| path.starts_with(prefix) && after.is_none_or(|after| path > after);
     let entry = |(path, file): (&str, &SkillFile)| SkillFileEntry {

@@ -16,16 +16,16 @@ use super::super::{
     open_session::{LazySession, OpenSession},
 };
 
-/// Limit of the sessions of open connections, and also of the sessions of clients without a connection.
+/// Limit of sessions for open connections, and a separate limit of the same size for clients without a connection.
 pub(super) const SESSIONS: usize = 32;
-/// A session ends if nothing is requested of it for this long.
+/// A session ends after this time without a request.
 pub(super) const IDLE: Duration = Duration::from_secs(30 * 60);
 
 /// The sessions of a server over HTTP.
 pub(crate) struct ClientSessions {
     source: Arc<dyn SessionSource>,
     clients: Mutex<BTreeMap<Asker, ClientSession>>,
-    /// Shared with each running call, also of the sessions of connections.
+    /// Each running call has a clone, including calls in the sessions of connections.
     calls: Arc<()>,
 }
 
@@ -35,7 +35,7 @@ struct ClientSession {
 }
 
 impl ClientSession {
-    /// Returns whether a request uses the session, or opens it.
+    /// Returns whether a request is using or opening the session.
     fn is_in_use(&self) -> bool {
         Arc::strong_count(&self.session) > 1 || self.session.is_in_use()
     }
@@ -56,12 +56,13 @@ impl ClientSessions {
         Arc::clone(&self.calls)
     }
 
-    /// Returns whether a call runs.
+    /// Returns whether a call is running.
     pub(super) fn is_calling(&self) -> bool {
         Arc::strong_count(&self.calls) > 1
     }
 
-    /// Returns the session of a client; opens it if there is none. If there are too many, ends the one that has been idle longest.
+    /// Returns the session of a client, and opens it if necessary. If there are too many sessions, the one that has been idle
+    /// longest ends.
     ///
     /// # Errors
     /// A message if no session can be opened.
@@ -93,7 +94,7 @@ impl ClientSessions {
         !self.clients.lock().is_empty()
     }
 
-    /// Ends sessions that were not used since [`IDLE`] before `now`.
+    /// Ends sessions that have not been used for [`IDLE`] at the time `now`.
     pub(super) fn expire(&self, now: Instant) {
         let mut clients = self.clients.lock();
         clients.retain(|_, client| client.is_in_use() || now.saturating_duration_since(client.used) < IDLE);

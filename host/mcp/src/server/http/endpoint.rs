@@ -1,5 +1,5 @@
-//! The endpoint of streamable HTTP: requests that were checked are read with a bound and given to `rmcp`, which knows the transport.
-//! `front` answers with it on the loopback address, `patchbay serve` for clients elsewhere.
+//! The endpoint of streamable HTTP. It reads requests that have been checked, with a size limit, and passes them to `rmcp`, which
+//! implements the transport. `front` uses it on the loopback address, and `patchbay serve` uses it for remote clients.
 
 use std::{
     convert::Infallible,
@@ -32,12 +32,12 @@ use super::{
 /// The answer to a request. Its body may be a stream of events.
 pub type HttpReply = Response<BoxBody<Bytes, Infallible>>;
 
-/// How long the body of a request may take.
+/// Time limit for receiving the body of a request.
 const BODY_TIME: Duration = Duration::from_secs(30);
-/// The header with the id of a session, of revisions before 2026-07-28.
+/// The header with the id of a session, used by revisions before 2026-07-28.
 const SESSION_HEADER: &str = "mcp-session-id";
 
-/// The sessions of clients of one server, and their requests.
+/// The client sessions of one server, and their requests.
 pub struct McpEndpoint {
     sessions: Arc<ClientSessions>,
     connections: Arc<LocalSessionManager>,
@@ -46,7 +46,7 @@ pub struct McpEndpoint {
 }
 
 impl McpEndpoint {
-    /// Returns an endpoint with sessions of `source`. When `stopped` is cancelled, its sessions and streams end.
+    /// Returns an endpoint that opens sessions from `source`. When `stopped` is cancelled, its sessions and streams end.
     pub fn new(source: Arc<dyn SessionSource>, stopped: CancellationToken) -> Self {
         let sessions = ClientSessions::new(source);
         let mut connections = LocalSessionManager::default();
@@ -60,30 +60,30 @@ impl McpEndpoint {
             Arc::clone(&connections),
             StreamableHttpServerConfig::default()
                 .with_cancellation_token(stopped)
-                // The gate has checked it, and knows the names of the server.
+                // The gate has already checked the host, and knows the names of the server.
                 .disable_allowed_hosts()
                 .with_max_request_body_bytes(MESSAGE_BYTES),
         );
         Self { sessions, connections, uses: Arc::default(), service }
     }
 
-    /// Ends sessions that were not used for a while. `rmcp` ends those that belong to a connection.
+    /// Ends client sessions that have not been used for a while. `rmcp` ends the sessions of connections.
     pub fn expire_sessions(&self) {
         self.sessions.expire(Instant::now());
     }
 
     /// Returns whether a client has a session.
     pub fn has_sessions(&self) -> bool {
-        // While the lock is taken, a session begins or ends.
+        // If the lock is taken, a session is beginning or ending.
         self.sessions.is_any() || self.connections.sessions.try_read().ok().is_none_or(|open| !open.is_empty())
     }
 
-    /// Returns whether a call runs. It goes on without its client if the connection was cut.
+    /// Returns whether a call is running. It continues without its client if the connection is cut.
     pub fn is_calling(&self) -> bool {
         self.sessions.is_calling()
     }
 
-    /// Answers a request whose head was checked.
+    /// Answers a request whose head has been checked.
     pub async fn answer<B>(&self, request: Request<B>) -> HttpReply
     where
         B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Send,
@@ -109,9 +109,8 @@ impl McpEndpoint {
 
     /// Begins a request in the session that its header names; `None` if it names none.
     ///
-    /// # Errors
-    /// The session does not exist, or it is being closed to make room: `rmcp` may know it still, and would stop the
-    /// request in the middle of an effect.
+    /// If the session does not exist, or is being closed to make room for another one. In the second case `rmcp` may still know the
+    /// session, and would stop the request in the middle of an effect.
     fn begin_in_session(&self, head: &Parts) -> Result<Option<SessionRequest>, NoSuchSession> {
         let Some(id) = head.headers.get(SESSION_HEADER) else { return Ok(None) };
         let request = id.to_str().ok().and_then(|id| self.uses.begin(id));
@@ -131,7 +130,7 @@ impl McpEndpoint {
         };
         let ends = head.method == Method::DELETE;
         let mut answer = self.service.handle(Request::from_parts(head, Full::new(body))).await;
-        // Only the answer to `initialize` has it.
+        // Only the response to `initialize` has this header.
         let begun = answer.headers().get(SESSION_HEADER).and_then(|id| id.to_str().ok()).map(SessionId::from);
         if let Some(begun) = begun
             && !self.has_room(begun).await
@@ -142,15 +141,15 @@ impl McpEndpoint {
             );
         }
         if ends && answer.status() == StatusCode::ACCEPTED {
-            // The Python SDK takes another status for a failure.
+            // The Python SDK treats any other status as a failure.
             *answer.status_mut() = StatusCode::NO_CONTENT;
             *answer.body_mut() = Full::default().boxed();
         }
         answer
     }
 
-    /// Adds a session that has begun. If there are too many, closes the one that has been idle longest. Returns false if requests of
-    /// all others run; then the new one is closed.
+    /// Adds a session that has begun. If there are too many, closes the one that has been idle longest. If all others have running
+    /// requests, closes the new session and returns false.
     async fn has_room(&self, begun: SessionId) -> bool {
         let closed = {
             let open = self.connections.sessions.read().await;
@@ -187,7 +186,7 @@ where
     Ok(body)
 }
 
-/// Returns an error as JSON-RPC has it, for a message that has no id yet.
+/// Returns a JSON-RPC error for a message whose id is not known.
 fn json_error(status: StatusCode, message: &str) -> HttpReply {
     let error = json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32600, "message": message}});
     text(status, "application/json", error.to_string())
@@ -233,7 +232,7 @@ mod tests {
         assert_eq!((begins(Some(&id)), begins(None)), (Ok(true), Ok(false)));
     }
 
-    /// A session whose calls end when they are told to.
+    /// A session whose calls wait until the test ends them.
     #[derive(Clone, Default)]
     struct Waits(Arc<Notify>);
 

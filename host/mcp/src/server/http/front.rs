@@ -1,4 +1,4 @@
-//! One request of the server on the loopback address: checked, and given to the endpoint.
+//! Checks each request to the server on the loopback address, and passes it to the endpoint.
 
 use std::{convert::Infallible, sync::Arc};
 

@@ -1,4 +1,5 @@
-//! Decides which requests are read: those to this server by its own name, from no web page, with the token.
+//! Decides which requests are read. They must address this server by its own name, must not come from a web page of another origin,
+//! and must carry the token.
 
 use http::{StatusCode, request::Parts};
 use patchbay_core::Digest;
@@ -36,7 +37,7 @@ impl Refused {
         }
     }
 
-    /// Returns the text for the client. It has nothing of the request.
+    /// Returns the message for the client. It repeats nothing from the request.
     pub(super) fn text(self) -> &'static str {
         match self {
             Self::WrongHost => "The header Host does not name this server; use the URL that 'patchbay mcp' printed.",
@@ -62,7 +63,7 @@ impl Gate {
         &self.token
     }
 
-    /// Checks the head of a request. The first reason wins.
+    /// Checks the head of a request. If several checks fail, the first one is reported.
     ///
     /// # Errors
     /// Why the request was [`Refused`].

@@ -36,7 +36,7 @@ impl HostGate {
         if !only(&head.headers, header::HOST).is_some_and(is_own) {
             return Err(Misdirected::Host);
         }
-        // A URI with an authority would be another host.
+        // The URI in the request line can also name a host.
         if head.uri.authority().is_some_and(|named| !self.hosts.iter().any(|own| own == named.as_str())) {
             return Err(Misdirected::Host);
         }
@@ -48,8 +48,8 @@ impl HostGate {
     }
 }
 
-/// Returns the digest of the token in `Authorization: Bearer TOKEN`; `None` if the header is missing, another one or occurs twice.
-/// Digests are compared, because the time of comparing tokens would leak information about them.
+/// Returns the digest of the token in `Authorization: Bearer TOKEN`. Returns `None` if the header is missing, has another scheme or
+/// occurs twice. Callers compare digests, because comparing tokens would leak information about them through its timing.
 pub fn bearer_digest(headers: &HeaderMap) -> Option<Digest> {
     let (scheme, token) = only(headers, header::AUTHORIZATION)?.split_at_checked("Bearer ".len())?;
     scheme.eq_ignore_ascii_case(b"Bearer ").then(|| Digest::of(token.trim_ascii()))

@@ -18,12 +18,12 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// How many connections a server has at once.
+/// How many connections and requests a server handles at the same time.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectionLimits {
-    /// Limit of the active requests. Further ones wait, and no connection is accepted meanwhile.
+    /// Limit of active requests. More requests wait, and no connection is accepted in the meantime.
     pub active: usize,
-    /// Limit of the connections without an active request. A further one closes the one that has been idle longest.
+    /// Limit of connections without an active request. A new one closes the connection that has been idle longest.
     pub idle: usize,
 }
 
@@ -52,7 +52,7 @@ pub struct ActiveRequest {
 }
 
 impl OpenConnections {
-    /// Returns a server's connections, of which none is open yet.
+    /// Returns the connections of a server, none of which is open yet.
     pub fn new(limits: ConnectionLimits) -> Arc<Self> {
         Arc::new(Self { limits, permits: Arc::new(Semaphore::new(limits.active)), idle: Mutex::default() })
     }
@@ -81,7 +81,7 @@ impl OpenConnection {
     pub async fn begin(self: Arc<Self>) -> ActiveRequest {
         self.end_idle();
         if self.closing.is_cancelled() {
-            // Nothing may begin while the connection is closed.
+            // No request may begin while the connection is being closed.
             pending::<()>().await;
         }
         self.passed_gate.store(true, Ordering::Relaxed);
@@ -89,7 +89,8 @@ impl OpenConnection {
         ActiveRequest { connection: self, _permit: permit }
     }
 
-    /// Waits until the connection is to be closed: for a new one, or because no request has passed the gate within `first_time`.
+    /// Waits until the connection must be closed, either to make room for a new one or because no request passed the gate within
+    /// `first_time`.
     pub async fn closed(&self, first_time: Duration) {
         let closed = timeout(first_time, self.closing.cancelled()).await;
         if closed.is_err() && self.passed_gate.load(Ordering::Relaxed) {
@@ -103,7 +104,7 @@ impl OpenConnection {
         if idle.len() > self.all.limits.idle
             && let Some(longest) = idle.pop_front()
         {
-            // Cancelled under the lock: none of its requests can begin meanwhile.
+            // Cancelled under the lock, because otherwise one of its requests could begin in the meantime.
             longest.cancel();
         }
     }
@@ -133,7 +134,7 @@ mod tests {
 
     const LIMITS: ConnectionLimits = ConnectionLimits { active: 8, idle: 8 };
 
-    /// Returns the numbers of the connections that are to be closed.
+    /// Returns the indexes of the connections that must be closed.
     fn closed(connections: &[Arc<OpenConnection>]) -> Vec<usize> {
         (0..connections.len()).filter(|number| connections[*number].closing.is_cancelled()).collect()
     }

@@ -14,7 +14,7 @@ pub(super) struct SessionUses(Mutex<Vec<SessionUse>>);
 
 struct SessionUse {
     id: SessionId,
-    /// Requests that run, with streams of events.
+    /// Running requests, including open event streams.
     requests: usize,
 }
 
@@ -25,8 +25,8 @@ pub(super) struct SessionRequest {
 }
 
 impl SessionUses {
-    /// Adds the session `id`, and removes those that are not open any longer. If there are too many, returns the one that is to be
-    /// closed: the one that has been idle longest, or `id` itself if requests of all others run.
+    /// Adds the session `id`, and removes sessions that are no longer open. If there are too many, returns the session to close:
+    /// the one that has been idle longest, or `id` itself if all others have running requests.
     pub(super) fn add(&self, id: &SessionId, is_open: impl Fn(&SessionId) -> bool) -> Option<SessionId> {
         let mut all = self.0.lock();
         all.retain(|session| is_open(&session.id));

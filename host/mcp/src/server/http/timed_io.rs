@@ -88,7 +88,7 @@ mod tests {
         io.write_all(b"e").await.unwrap();
     }
 
-    /// In all it waits longer than the limit of one write.
+    /// The writes take longer in total than the limit of a single one.
     #[tokio::test]
     async fn slow_client_is_served() {
         let (mut client, server) = duplex(1);

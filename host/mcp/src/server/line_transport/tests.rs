@@ -51,7 +51,7 @@ fn answer(id: usize, text: &str) -> ServerJsonRpcMessage {
     )
 }
 
-/// Sends `line`, and returns the error that it is answered with, after which a request is received as ever.
+/// Sends `line`, and returns the error that answers it. The transport must still receive the next request.
 async fn refused(line: &str) -> Value {
     let (mut client, mut transport) = piped(1 << 20, 1 << 20);
     client.send(line).await;
@@ -153,7 +153,7 @@ async fn requests_over_the_limit_are_refused() {
     assert!(transport.receive().await.is_some());
 }
 
-/// A client that floods and does not read is not read from either. Its errors take no memory.
+/// A client that sends a flood of messages without reading is no longer read from. Its errors use no memory.
 #[tokio::test]
 async fn client_that_does_not_read_is_not_read_from() {
     let (client, mut transport) = connected(1 << 10);
