@@ -40,7 +40,7 @@ pub fn measure(report: &mut Report) {
     report.section(
         "Languages, and other ways to offer a tool",
         "A tool that counts and hashes two kilobytes, byte by byte; `patchbay plugin build` has built the plugins. *Cold*: the \
-         component is new; it is compiled, asked for its tools, and called. *From disk*: the same in a new host that finds the compiled component. *Warm*: each \
+         component is new; it is compiled, its tools are listed, and one is called. *From disk*: the same in a new host that finds the compiled component. *Warm*: each \
          further call, in a fresh instance. For a server over standard input and output, cold is the time from the \
          start of the process to its first answer; a process for each call is always cold. Milliseconds. *Memory*: of the \
          instance at the peak of a call, or resident in the server's process at its peak; MiB.",

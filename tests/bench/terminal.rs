@@ -60,7 +60,7 @@ pub fn measure(report: &mut Report) {
     keys(report, &model, &home);
     report.text_block(&format!(
         "From the server's write of a piece of an answer until its last word is read from the pseudo-terminal. {PIECES} pieces \
-         are 33 ms apart, as models send them; {LONE_PIECES} others 80 ms, so that no frame has to wait. The floor is a \
+         are 33 ms apart, as models send them; {LONE_PIECES} others 80 ms, which leaves no frame waiting. The floor is a \
          script that copies a socket to the terminal by `cat`; it gets the same pieces. Milliseconds."
     ));
     deltas(report, &model, &home);

@@ -11,68 +11,69 @@ const COLUMNS: u16 = 80;
 const SECTIONS: &[(&str, &str, &[&str])] = &[
     (
         "The start",
-        "The first lines name the session and the model that answers; the first start also says how to find everything else. Below is the **live area**: the line \
-         that you type (`>`), and the status row with the model and the workspace. Only the live area is ever drawn again. A \
-         finished line is printed once; it belongs to your terminal's scrollback.",
+        "The first lines name the session and the model, and the first start also says how to find everything else. Below is the \
+         **live area**: the line that you type (`>`), and the status row with the model and the workspace. Only the live area is \
+         redrawn. A finished line is printed once and belongs to your terminal's scrollback.",
         &["start"],
     ),
     (
         "Commands",
-        "`/` opens a menu, and letters filter it. Up and Down choose, Enter accepts, Tab completes. A command that exists is bold, \
-         one that does not is underlined. Its usage stands behind it until you type the argument.",
+        "`/` opens a menu, and letters filter it. Up and Down choose, Enter accepts, Tab completes. A command that exists is \
+         bold; an unknown one is underlined. Its usage is shown after it until you type the argument.",
         &["menu", "completed", "models"],
     ),
     (
         "Typing",
-        "Ctrl+J, Shift+Enter, and Enter after `\\` break the line, and so does Alt+Enter while nothing runs. A long pasted text is one placeholder, and is sent \
-         whole; pasting it again shows it. `@` offers files, and attaches the one that you type or choose. Ctrl+R searches what \
-         you typed before, Ctrl+G opens the text in `$EDITOR`.",
+        "Ctrl+J, Shift+Enter, and Enter after `\\` insert a line break, and so does Alt+Enter while nothing is running. A long \
+         pasted text appears as a placeholder and is sent in full; paste it again to expand it. `@` offers files, and attaches \
+         the file that you type or choose. Ctrl+R searches earlier input, and Ctrl+G opens the text in `$EDITOR`.",
         &["newlines", "paste", "files", "search"],
     ),
     (
         "While a model answers",
-        "The busy row says what runs, for how long, and how to stop it. You can go on typing. Messages wait in a queue in sight and \
-         join the turn when the tools that run have ended; with Alt+Enter, they wait for the end of the turn. Up takes the last one \
-         back. Commands that need no model run at once.",
+        "The busy row shows what is running, for how long, and how to stop it. You can keep typing. Messages wait in a visible \
+         queue and join the turn when the running tools have ended; with Alt+Enter, they wait for the end of the turn. Up takes \
+         the last one back. Commands that need no model run immediately.",
         &["draft", "queue", "steered"],
     ),
     (
         "Stopping",
-        "Esc stops what runs and keeps the draft. Ctrl+C clears the draft, then stops, then says how to leave. After a stop the \
-         queue is held: Enter on an empty line sends it. Ctrl+Enter stops and sends at once.",
+        "Esc stops the turn and keeps the draft. Ctrl+C first clears the draft, then stops the turn, and then prints how to \
+         leave. After a stop the queue is held: Enter on an empty line sends it. Ctrl+Enter stops the turn and sends immediately.",
         &["stopped", "held"],
     ),
     (
         "Answers",
-        "Answers are Markdown. Everything is at column 0, and code is never broken, so that it can be copied: `/copy` copies the \
-         last answer, `/copy code` its last block of code.",
+        "Answers are Markdown. Everything starts at column 0, and code is never wrapped, so you can copy it. `/copy` copies the \
+         last answer, and `/copy code` its last code block.",
         &["markdown", "code", "table"],
     ),
     (
         "Thinking and tools",
-        "Thinking folds to one line; `/show thinking` prints it. Each result of a tool has a number, and `/show NUMBER` prints it \
-         whole. An edit is shown as the lines that it changes.",
+        "Thinking folds to one line; `/show thinking` prints it. Each tool result has a number, and `/show NUMBER` prints the \
+         result in full. For an edit, the changed lines are shown.",
         &["thinking", "tool", "tool_failed", "diff"],
     ),
     (
         "Permissions",
-        "If a tool needs something that you have not granted, you are asked. Keys that you typed just before are no answer: they are in your text. \
-         Shift+Tab changes the mode, which the status row names: `edits` writes files without a question, `plan` changes nothing.",
+        "If a tool needs something that you have not granted, you are asked. Keys typed just before a question do not answer it: \
+         they go to your text. Shift+Tab changes the mode, which the status row names: `edits` writes files without a question, \
+         and `plan` changes nothing.",
         &["question", "modes"],
     ),
     (
         "Agents",
-        "`/fork` makes a child of the agent in view and shows it; `/agents` lists all of them. Only the agent in view is shown. Of \
-         the others you see one dim line when a turn ends, fails or asks, or when one is killed, never inside what you type or \
-         read. `/switch` shows an agent with its last exchange, and the answer that it is writing goes on. The status row says \
-         which agent is in view, which other one waits for your answer, how many others work, and its unread mail. `/kill` gives \
-         waiting lines back to you.",
+        "`/fork` creates a child of the agent in view and shows it; `/agents` lists all agents. Only the agent in view is shown. \
+         For each of the others, you see one dim line when a turn ends or fails, when it asks something, or when it is killed, \
+         and never in the middle of what you type or read. `/switch` shows an agent with its last exchange, and an answer in \
+         progress continues. The status row names the agent in view and an agent that waits for your answer, and shows how many \
+         others work and how much unread mail there is. `/kill` returns waiting lines to you.",
         &["fork", "agents", "child_done", "switch", "capturing", "kill", "quit"],
     ),
     (
         "Leaving and coming back",
-        "Ctrl+D leaves and says how to go on. `patchbay -c` continues the last session of the workspace and shows the last \
-         exchange.",
+        "Ctrl+D leaves and prints the command that continues the session. `patchbay -c` continues the last session of the \
+         workspace and shows its last exchange.",
         &["leave", "resume"],
     ),
 ];
@@ -80,8 +81,8 @@ const SECTIONS: &[(&str, &str, &[&str])] = &[
 #[test]
 fn document_has_the_screens() {
     let mut text = String::from(
-        "# The terminal\n\nThese are windows of the program, 80 columns wide, as its tests see them. `make screens` makes this \
-         page. [using.md](using.md) explains what the commands do; `?` and Enter lists the keys.\n",
+        "# The terminal\n\nThese are screens of the program, 80 columns wide, as recorded by its tests. `make screens` generates \
+         this page. [using.md](using.md) explains what the commands do; `?` and Enter lists the keys.\n",
     );
     for (title, about, screens) in SECTIONS {
         write!(text, "\n## {title}\n\n{about}\n").unwrap();
@@ -93,7 +94,7 @@ fn document_has_the_screens() {
         }
     }
     text.push_str(
-        "\n## Other terminals\n\n- `NO_COLOR=1` leaves colours out; bold and faint text stay.\n- With `TERM=dumb` or `--plain`, and \
+        "\n## Other terminals\n\n- `NO_COLOR=1` turns colours off; bold and faint text remain.\n- With `TERM=dumb` or `--plain`, and \
          without a terminal, lines are read and answers are printed without any drawing.\n- After Ctrl+Z, a signal or a crash \
          the terminal is as it was before.\n",
     );

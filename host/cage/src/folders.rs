@@ -136,7 +136,7 @@ impl UserFolders {
         }
         let overlaps = |other: &Path| other.starts_with(folder) || folder.starts_with(other);
         if self.own.iter().any(|own| overlaps(own)) {
-            return Some("it contains or is in a folder of Patchbay".to_owned());
+            return Some("it contains or is inside one of Patchbay's folders".to_owned());
         }
         if let Some(programs) = self.programs.iter().find(|programs| overlaps(programs)) {
             return Some(format!("it contains or is in a folder of PATH: {}", programs.display()));
@@ -148,7 +148,7 @@ impl UserFolders {
     /// Returns why programs may not read `path`, a canonical path; `None` if they may.
     fn why_not_read(&self, path: &Path) -> Option<String> {
         let is_own = self.own.iter().any(|own| own.starts_with(path) || path.starts_with(own));
-        is_own.then(|| "it contains or is in a folder of Patchbay".to_owned())
+        is_own.then(|| "it contains or is inside one of Patchbay's folders".to_owned())
     }
 
     /// Resolves a path as a user or a model writes it. `~/` is the home folder. Other paths are relative to `base`, and must be

@@ -302,7 +302,7 @@ impl GuestState {
 
     /// Returns permits and services, or the error for the guest.
     pub(crate) fn access(&self) -> Result<&Arc<CallAccess>, WitError> {
-        let nothing = || denied("not available to an adapter, nor to a component that is being described".to_owned());
+        let nothing = || denied("not available to adapters, or while a component is being described".to_owned());
         self.access.as_ref().ok_or_else(nothing)
     }
 

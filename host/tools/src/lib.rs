@@ -265,7 +265,7 @@ impl Tools {
         for GrantRule { capability, skill_digest, .. } in rules.grants_of(root, &identity.workspace, name, place) {
             // A grant that this version cannot parse is ignored.
             let Ok(capability) = capability.parse() else {
-                tracing::warn!(%capability, "a grant that cannot be read is passed over");
+                tracing::warn!(%capability, "ignoring a grant that cannot be parsed");
                 continue;
             };
             let standing = self.standing(identity, skill, skill_digest).await?;

@@ -16,9 +16,9 @@ const HEAD: &str = "# Errors for authors
 
 <!-- Written by `make errors-for-authors`, which makes each mistake in a new plugin and runs the command. -->
 
-What Patchbay shows for the mistakes that authors usually make, by language. Search this page for the words on your screen. Each \
-entry has the change that was made to a new plugin (`patchbay plugin new greet`), the command, and its output, without progress and \
-without figures. [skills.md](skills.md) is the guide.
+What Patchbay shows for the mistakes that authors usually make, by language. Search this page for the message that you see. Each \
+entry has the change that was made to a new plugin (`patchbay plugin new greet`), the command, and its output, without progress or \
+numbers. [skills.md](skills.md) is the guide.
 ";
 
 /// The part of the document about one language.

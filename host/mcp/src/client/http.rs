@@ -140,7 +140,7 @@ impl Poster {
             && !is_open
         {
             if session.len() > SESSION_ID || !session.bytes().all(|byte| (0x21..=0x7e).contains(&byte)) {
-                return Err("the session id that it sent is invalid".to_owned());
+                return Err("it sent an invalid session id".to_owned());
             }
             self.session.lock().id = Some(session.to_owned());
         }

@@ -342,7 +342,7 @@ impl Transport<RoleClient> for ProcessTransport {
 
 impl Drop for ProcessTransport {
     fn drop(&mut self) {
-        tracing::debug!(process = ?self.group.process().id(), "an MCP server is stopped");
+        tracing::debug!(process = ?self.group.process().id(), "stopping an MCP server");
     }
 }
 

@@ -94,7 +94,7 @@ impl McpEndpoint {
             Err(NoSuchSession) => {
                 // Read the body to make the connection reusable.
                 let _ = read(body).await;
-                (None, json_error(StatusCode::NOT_FOUND, "there is no such MCP session; begin a new one"))
+                (None, json_error(StatusCode::NOT_FOUND, "MCP session not found; begin a new one"))
             }
         };
         // The closure keeps the session in use until the body is dropped.
@@ -178,7 +178,7 @@ where
             return Err((StatusCode::PAYLOAD_TOO_LARGE, "the message is longer than 4 MiB"));
         }
         Ok(Err(_)) => return Err((StatusCode::BAD_REQUEST, "the body of the request ended early")),
-        Err(_) => return Err((StatusCode::REQUEST_TIMEOUT, "the body of the request did not come in time")),
+        Err(_) => return Err((StatusCode::REQUEST_TIMEOUT, "timed out while reading the request body")),
     };
     if !is_parsable(&body) {
         return Err((StatusCode::BAD_REQUEST, "the message has too many values"));
