@@ -17,7 +17,7 @@ const MAX_TEXT: u64 = 64 << 20;
 /// The largest number of concurrent completions. The pool reserves address space for each.
 const CONCURRENT: u64 = 10_000;
 
-/// Limits of one exchange with a provider. `[exchange]` in `config.toml` sets them.
+/// Limits of one exchange with a provider. A retry is counted from zero again. `[exchange]` in `config.toml` sets them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ExchangeLimits {

@@ -25,8 +25,8 @@ use super::{
 use patchbay_jsonrpc::{BoundedLines, ReadLine, is_parsable};
 
 /// The variables that every server receives if they are set, because programs often need them to start. None contains a secret.
-pub(super) const VARIABLES: [&str; 11] =
-    ["HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "SYSTEMROOT", "TERM", "TMPDIR", "TZ", "USER"];
+pub(super) const VARIABLES: [&str; 10] =
+    ["HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"];
 
 /// How long a server may take to exit after its input is closed. Then it is killed together with the processes that it
 /// started.
