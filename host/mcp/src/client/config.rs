@@ -18,9 +18,9 @@ pub struct McpServerConfig {
     /// The program of the server and its arguments: `["PROGRAM", "ARG"]`. A program without `/` is looked up in the absolute
     /// folders of PATH, one with `/` must be absolute. It is run without a shell.
     pub command: Option<CommandLine>,
-    /// Variables of your environment that the program receives. It always receives HOME, LANG, LC_ALL, LOGNAME, PATH, SHELL, TERM,
-    /// TMPDIR, TZ and USER, and no others. Values of variables whose names look like secrets, such as GITHUB_TOKEN, are removed from
-    /// everything that the program sends.
+    /// Variables of your environment that the program receives, in addition to HOME, LANG, LC_ALL, LOGNAME, PATH, SHELL, TERM,
+    /// TMPDIR, TZ and USER. It receives no others. Values of variables whose names look like secrets, such as GITHUB_TOKEN, are
+    /// removed from everything that the program sends.
     pub env: Vec<String>,
     /// The address of a server that is already running, instead of `command`: https, or http to this machine. It must speak
     /// Streamable HTTP.
