@@ -38,7 +38,7 @@ struct Mail {
     from: Option<String>,
 }
 
-/// A variable. Indexes begin at 0, other than in its name.
+/// A variable. Indexes begin at 0, unlike in the names.
 enum Variable {
     Agent,
     Parent,
