@@ -1,7 +1,7 @@
 //! Limits the depth of an expression's tree before the expression is parsed.
 //!
-//! The library parses, runs and drops a tree by unlimited recursion, and a chain such as `a.b.c` nests as deep as
-//! brackets. So the depth is computed from the text first, without recursion.
+//! The library parses, runs and drops a tree by unlimited recursion, and a chain such as `a.b.c` nests as deeply
+//! as brackets do. So the depth is computed from the text first, without recursion.
 
 /// The most operators on one path of the tree: several times more than in real expressions, and a quarter of the number that
 /// the 512 KiB stack of a component can hold.

@@ -34,7 +34,7 @@ pub(crate) enum Mark {
 #[derive(Clone, Debug)]
 struct Marked {
     mark: Mark,
-    /// A mark that is not written, but has an end tag.
+    /// True if the mark is not written. Its end tag still ends it.
     is_mute: bool,
     /// The position in the text where its words begin.
     from: Option<usize>,
