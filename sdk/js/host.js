@@ -32,7 +32,7 @@ const wrong = (what, expected, value) => {
   throw new TypeError(`${what} must be ${expected}, not ${describe(value)}`);
 };
 
-/** Returns `value` if it is a string, and replaces lone surrogates, which have no UTF-8. */
+/** Returns `value` if it is a string, and replaces lone surrogates, which UTF-8 cannot represent. */
 export const string = (what, value) =>
   typeof value === "string" ? value.toWellFormed() : wrong(what, "a string", value);
 

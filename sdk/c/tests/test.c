@@ -1,4 +1,4 @@
-// Includes the implementation, to make calls and to check texts that are not NUL-terminated by accident.
+// Includes the implementation, because the tests create calls themselves and look inside them.
 #include "../patchbay.c"
 
 #include <float.h>

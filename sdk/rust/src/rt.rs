@@ -121,9 +121,9 @@ pub fn run<T: ToolInput, R: ToolOutput>(
     tool(input).contents().map_err(wit)
 }
 
-/// Parses an input. In JSON Schema `2.0` is an integer, and models send it, but serde refuses it for an integer field. Such an input is
-/// parsed again with these numbers written as integers. It becomes text again because a `T` from a `Value` would be a second parser
-/// of `T` in every component.
+/// Parses an input. In JSON Schema `2.0` is an integer, and models send it, but serde refuses it for an integer field. Such an
+/// input is parsed again with these numbers written as integers. The input becomes text again because reading a `T` from a `Value`
+/// would add a second parser of `T` to every component.
 fn parse<T: DeserializeOwned>(input: &str) -> serde_json::Result<T> {
     let refused = match serde_json::from_str(input) {
         Ok(input) => return Ok(input),
