@@ -10,7 +10,7 @@ export const enter = () => {
   running = true;
 };
 
-/** Returns whether the host runs the component. Code outside of functions runs while the plugin is built. */
+/** Returns whether the host runs the component. Code outside functions runs while the plugin is built. */
 export const isRunning = () => running;
 
 /** Calls a host function; an error that it returns becomes a `HostError`. */

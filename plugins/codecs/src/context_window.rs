@@ -72,7 +72,7 @@ pub(crate) fn recognised(failure: Failure) -> Failure {
     Failure { kind: "invalid-request".to_owned(), code: Some(code.to_owned()), retry: Retry::Never, ..failure }
 }
 
-/// Returns the kind and the code of the failure of a refused request, for the tests of the codecs.
+/// Returns the kind and the code of the failure for a refused request, for the tests of the codecs.
 #[cfg(test)]
 pub(crate) fn refused<C: crate::stream::Codec>(
     mut stream: crate::stream::Stream<C>,

@@ -31,7 +31,7 @@ pub trait Api {
     /// Returns the request for the first page.
     fn first(&self) -> HttpRequest;
 
-    /// Converts a page. `None` if the JSON does not have the form of a page.
+    /// Converts a page. `None` if the JSON is not a page of this API.
     fn page(&mut self, page: &Value) -> Option<Page>;
 
     /// Converts a response whose status is not 2xx.

@@ -12,7 +12,7 @@ use crate::listing::Facts;
 use crate::options;
 use crate::thinking::Level;
 
-/// The name of the pair of [`Model::extra`] that holds the facts of a model as a JSON object.
+/// The name of the pair in [`Model::extra`] that contains the facts of a model as a JSON object.
 pub const FACTS: &str = "facts";
 
 /// Returns the models of a table for the manifest. Invalid entries are left out; a test checks all tables.

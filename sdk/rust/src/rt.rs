@@ -148,7 +148,7 @@ fn write_integers(value: &mut Value) -> bool {
                 true
             })
         }
-        // Not `any`, which would stop at the first.
+        // Not `any`, which would stop at the first match.
         Value::Array(items) => items.iter_mut().fold(false, |any, item| write_integers(item) | any),
         Value::Object(members) => members.values_mut().fold(false, |any, member| write_integers(member) | any),
         Value::Null | Value::Bool(_) | Value::String(_) => false,

@@ -318,7 +318,7 @@ fn signatures_are_sent_back_with_their_parts() {
         let reply = user(results.chain([text("Go on.")]).collect());
         completion.messages.extend([message, reply]);
 
-        // Only two differences: adjacent texts without signatures are joined, and calls always have input.
+        // The sent parts have only two differences: adjacent texts without signatures are joined, and calls always have input.
         let mut parts: Vec<Value> = Vec::new();
         for mut part in recorded_parts(name) {
             if let Some(call) = part.get_mut("functionCall").and_then(Value::as_object_mut) {

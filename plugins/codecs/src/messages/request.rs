@@ -238,7 +238,7 @@ fn block(part: &Part, role: Role) -> Option<Json> {
     match &part.block {
         Block::Text(written) => text(written),
         Block::Blob(blob) => Some(if role == Role::User { media(blob) } else { mention(blob) }),
-        // Only complete blocks of this codec: thinking of an interrupted answer has no signature.
+        // Only complete blocks of this codec have data: thinking of an interrupted answer has no signature.
         Block::Thinking(_) | Block::Opaque(_) => part.opaque.as_deref().and_then(carried).map(Json::from),
         Block::ToolCall(call) => Some(tool_use(&call.id, &call.name, &call.input)),
         Block::ToolResult(result) => Some(tool_result(result)),

@@ -1,4 +1,4 @@
-//! The JSON of the events of a stream. Unknown fields are ignored.
+//! The JSON of a stream's events. Unknown fields are ignored.
 
 use patchbay_provider_sdk as sdk;
 use serde::Deserialize;

@@ -26,9 +26,9 @@ const ALWAYS: &str = "This model does not support disabling thinking";
 /// How the thinking of a model is turned on and off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Family {
-    /// By a budget in tokens; off by default. Before 4.6.
+    /// By a budget in tokens; off by default. For models before 4.6.
     Budget,
-    /// By an effort; off by default. 4.6 to 4.8.
+    /// By an effort; off by default. For models from 4.6 to 4.8.
     Optional,
     /// By an effort; on by default, and turned off with this type.
     Default(&'static str),

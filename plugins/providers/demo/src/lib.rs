@@ -8,7 +8,7 @@
 //! | `say TEXT` | answers exactly TEXT instead of the echo |
 //! | `repeat N TEXT` | answers TEXT N times with spaces between, instead of the echo; at most 1,000,000 words or 8 MiB |
 //! | `call NAME {…}` | calls the tool NAME after the text; the input is everything from `{` to the end of the line, JSON or not; several calls keep their order |
-//! | `then LINE` | LINE is for the next round, after the results of the calls; LINE is any command except `then`; several `then` are several rounds |
+//! | `then LINE` | LINE is for the next round, after the results of the calls; LINE is any command except `then`; several `then` lines make several rounds |
 //! | `fail KIND` | fails immediately with a kind of the contract such as `rate-limit`; the host decides about retries |
 //! | `fail KIND S` | the same, with a retry after S seconds; 0 is one millisecond, since a delay of zero counts as none |
 //! | `fail KIND never` | the same, without a retry |
@@ -24,7 +24,7 @@
 //! notification's first line.
 //!
 //! `say`, `repeat` and the input of `call` may contain variables. In the input of a call values are escaped for JSON;
-//! an unknown one is `none`. At most 8 MiB of values are inserted into an answer; further ones are `none`.
+//! an unknown variable is `none`. At most 8 MiB of values are inserted into an answer; further values are `none`.
 //!
 //! | variable | value |
 //! | --- | --- |
@@ -32,7 +32,7 @@
 //! | `$child1`, `$child2` … | UUIDs of its children, from its successful calls of `fork`, in order |
 //! | `$mail1` …, `$from1` … | number and sender of the mails in its last successful `mail_check` or `mail_filter`, in order |
 //! | `$message1` … | texts of its successful calls of `mail_read` in this turn, in order; without any, the mails that notifications have shown since the user's last text |
-//! | `$$` | a `$`: with `call fork {"prompt": "say $$parent"}` the child says its parent |
+//! | `$$` | a `$`: with `call fork {"prompt": "say $$parent"}` the child says its parent's UUID |
 //!
 //! The host tells the agent who it is in a separate text before the agent's first text (see `own`). That text is never
 //! echoed. Calls, results and `on mail` lines before it belong to the agent's ancestors, and do not count.

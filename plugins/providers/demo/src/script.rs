@@ -112,7 +112,7 @@ pub(crate) fn round<'a>(texts: &[&'a str], number: usize, variables: &Variables<
     (number <= later).then_some(round)
 }
 
-/// The least number of lines of a text with a heading that is taken as skill instructions.
+/// The minimum number of lines of a text with a heading that counts as skill instructions.
 const LONG: usize = 20;
 
 fn is_instructions(text: &str) -> bool {

@@ -63,7 +63,7 @@ impl Adapter for Meta {
     }
 
     fn begin(mut request: CompletionRequest) -> (Self, Vec<Action>) {
-        // The API accepts no other choice than `auto` (2026-11-23, ocaml.org, chatoyant.provider `Meta`).
+        // The API accepts only the choice `auto` (2026-11-23, ocaml.org, chatoyant.provider `Meta`).
         match std::mem::replace(&mut request.tool_choice, ToolChoice::Auto) {
             ToolChoice::None => request.tools.clear(),
             ToolChoice::Auto | ToolChoice::Required | ToolChoice::Named(_) => {}

@@ -59,7 +59,7 @@ fn governed(model: &str) -> Governed {
     match version {
         _ if model.contains("non-reasoning") => Governed::Not,
         "4.3" => Governed::Optional,
-        // Its effort is the number of agents.
+        // Its effort sets the number of agents.
         "4.20" if model.contains("multi-agent") => Governed::Always(TO_XHIGH),
         "2" | "3" | "4" | "4.20" | "code" | "build" => Governed::Fixed,
         "4.5" | "4.6" => Governed::Always(TO_HIGH),

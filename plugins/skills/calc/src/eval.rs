@@ -272,7 +272,7 @@ mod tests {
         }
     }
 
-    /// Without a budget these would take seconds to minutes.
+    /// Without a budget, these expressions would take seconds to minutes.
     #[test]
     fn work_is_bounded() {
         for unit in ["7^-9999+9^-9999", "1e39000", "9999!", "3^80000", "1e-39000", "sqrt(3^80000,9)", "5^-9999*3^9999"]

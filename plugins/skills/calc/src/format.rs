@@ -21,7 +21,7 @@ use crate::{
 /// The number of digits of an approximation.
 const DIGITS: usize = 10;
 
-/// The most bits of a number that a message shows completely; longer ones would hide the message.
+/// The most bits of a number that a message shows completely; longer numbers would hide the message.
 const BRIEF_BITS: u64 = 200;
 
 /// The most characters of a word that a message shows completely.

@@ -26,7 +26,7 @@ const MEMBERS: usize = 24;
 /// Names of a `required` list that are read. It is read again for each expansion of a recursive object.
 const REQUIRED: usize = 256;
 const LITERAL: usize = 100;
-/// Bytes of a reference. Longer ones are not resolved.
+/// Bytes of a reference. Longer references are not resolved.
 const REFERENCE: usize = 512;
 
 /// Declares tools, grouped by skill in the order of their first tool. Tools that do not fit are counted.
@@ -383,7 +383,7 @@ fn comment(text: &str, most: usize) -> Option<String> {
     if shown.len() < line.len() || !unread.is_empty() {
         shown.push('…');
     }
-    // Nothing in it may end the comment.
+    // The text must not end the comment.
     let shown = shown.replace("*/", "*\\/");
     (!shown.is_empty()).then(|| format!("/** {shown} */"))
 }

@@ -53,7 +53,7 @@ impl Thrown {
         }
     }
 
-    /// Returns true for a `return` outside of a function.
+    /// Returns true for a `return` outside a function.
     pub(crate) fn is_return_at_top_level(&self) -> bool {
         self.text.starts_with("SyntaxError: return not in a function")
     }

@@ -108,7 +108,7 @@
     }
   };
 
-  // The value of a program: whether it is a text, and the text or its JSON.
+  // Converts a program's value: returns whether it is text, and the text or the JSON.
   const result = (value) => {
     if (value === undefined) return [false, ""];
     const shown = typeof value === "string" ? value : bytes(value);

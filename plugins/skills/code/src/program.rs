@@ -18,7 +18,7 @@ use crate::{
     tools::{OWN, PAGE, Queued, Settle, Wanted, requested},
 };
 
-/// How many calls of tools run at once: as many as the host allows.
+/// How many tool calls run in parallel: as many as the host allows.
 const AT_ONCE: usize = 8;
 /// How many tools one search shows.
 const FOUND: u32 = 8;

@@ -204,7 +204,7 @@ fn started_calls_of_a_failed_program_run_to_their_end() {
     assert_eq!(*host.started.borrow(), [8]);
     assert!(host.running.borrow().is_empty());
 
-    // The same for an error of the program itself.
+    // The same happens after an error of the program itself.
     let host = Rc::<Fake>::default();
     let code = "tools.echo.json({}); await tools.echo.json({}); null.x";
     let (kind, message) = run_on(&host, code).unwrap_err();

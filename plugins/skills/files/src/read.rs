@@ -1,4 +1,4 @@
-//! The tools `read` and `read_many`: a range of lines of one file, several files at once.
+//! The tools `read` and `read_many`: a range of lines of one file, and several files in one call.
 
 use std::{borrow::Cow, ops::ControlFlow};
 
@@ -171,7 +171,7 @@ impl Window {
             // The number of complete lines before this one, from the first requested line on.
             let line = self.ended.checked_sub(self.range.first - 1);
             let is_complete = self.is_complete();
-            // Lines outside of the page are counted together.
+            // Lines outside the page are counted together.
             let lines = match line {
                 None => self.range.first - 1 - self.ended,
                 Some(_) if is_complete => u64::MAX,

@@ -7,7 +7,7 @@
 /// the 512 KiB stack of a component can hold.
 pub(crate) const MAX_NESTING: usize = 128;
 
-/// Returns an upper bound of the number of operators on any path through the expression's tree.
+/// Returns an upper bound on the number of operators on any path through the expression's tree.
 pub(crate) fn nesting(expression: &str) -> usize {
     let mut outer: Vec<Level> = Vec::new();
     let mut level = Level::default();
@@ -60,7 +60,7 @@ pub(crate) fn nesting(expression: &str) -> usize {
 #[derive(Default)]
 struct Level {
     operators: usize,
-    /// Depth of the deepest bracket in it.
+    /// Depth of the deepest bracket within this level.
     inner: usize,
     /// Depth of the deepest part before the last comma.
     finished: usize,

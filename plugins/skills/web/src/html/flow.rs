@@ -6,7 +6,7 @@
 pub(crate) const MAX_TEXT: usize = 4 << 20;
 /// The deepest nesting of lists and quotes that is shown.
 const MAX_DEPTH: usize = 12;
-/// The deepest nesting of marks; deeper ones are left out.
+/// The deepest nesting of marks; deeper marks are left out.
 const MAX_MARKS: usize = 16;
 
 /// The distance to the previous block.
