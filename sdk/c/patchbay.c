@@ -179,7 +179,7 @@ static void add_formatted(patchbay_buffer *to, const char *format, va_list list)
       add_string(to, &how, va_arg(arguments, const char *));
       continue;
     }
-    // Everything else is snprintf's, one conversion at a time.
+    // snprintf does everything else, one conversion at a time.
     char one[32];
     snprintf(one, sizeof one, how.precision < 0 ? "%%%s*%s%c" : "%%%s*.*%s%c", how.flags, how.length, how.conversion);
 #define EMIT(type)                                                                             \
@@ -372,7 +372,7 @@ static int hex_digit(char byte) {
   return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
 }
 
-// Reads four hex digits; returns -1 if they are not.
+// Reads four hex digits; returns -1 if there is anything else.
 static int32_t code_unit(const char *at) {
   int32_t unit = 0;
   for (int i = 0; i < 4; i++) {
@@ -468,7 +468,7 @@ static bool check_key(checker *in) {
   return true;
 }
 
-// Not recursive, because the stack must not depend on how deeply the input is nested.
+// Not recursive, because the stack usage must not depend on how deeply the input is nested.
 static bool check_json(checker *in) {
   char closing[MAX_DEPTH];
   size_t depth = 0;

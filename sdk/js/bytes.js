@@ -2,7 +2,7 @@
 
 const CHUNK = 1 << 20;
 
-/** Returns all that `page(offset, max)` has from `start`. */
+/** Returns all bytes from `start` on, which `page(offset, max)` reads in pieces. */
 export function whole(page, start = 0) {
   const chunks = [];
   let size = 0;

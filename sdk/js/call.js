@@ -1,4 +1,4 @@
-// The call that runs. A call that may have no effects has no identity: then every function fails with `unavailable`.
+// The running call. A call that may have no effects has no identity, so every function fails with `unavailable` in it.
 import * as raw from "patchbay:host/call";
 import { fromPairs, host, string } from "./host.js";
 

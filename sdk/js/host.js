@@ -10,7 +10,7 @@ export const enter = () => {
   running = true;
 };
 
-/** Returns whether the host runs the component. Code outside of functions runs while the plugin is built. */
+/** Returns whether the host runs the component. Code outside functions runs while the plugin is built. */
 export const isRunning = () => running;
 
 /** Calls a host function; an error that it returns becomes a `HostError`. */
@@ -32,7 +32,7 @@ const wrong = (what, expected, value) => {
   throw new TypeError(`${what} must be ${expected}, not ${describe(value)}`);
 };
 
-/** Returns `value` if it is a string, and replaces lone surrogates, which have no UTF-8. */
+/** Returns `value` if it is a string, and replaces lone surrogates, which UTF-8 cannot represent. */
 export const string = (what, value) =>
   typeof value === "string" ? value.toWellFormed() : wrong(what, "a string", value);
 

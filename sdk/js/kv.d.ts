@@ -12,7 +12,7 @@ export interface Store {
   get(key: string): Uint8Array | undefined;
   text(key: string): string | undefined;
   json<T = any>(key: string): T | undefined;
-  /** Returns the new version. The value is on disk then. */
+  /** Stores the value on disk and returns its new version. */
   put(key: string, value: string | Uint8Array | ArrayBuffer, options?: PutOptions): number;
   putJson(key: string, value: unknown, options?: PutOptions): number;
   /** Returns whether the key existed. */
@@ -24,6 +24,6 @@ export interface Store {
 export const user: Store;
 /** Shared by all sessions of the workspace. */
 export const workspace: Store;
-/** Only this session's. */
+/** Used by this session only. */
 export const session: Store;
 export function scope(name: "user" | "workspace" | "session"): Store;

@@ -33,7 +33,7 @@ class Store {
     return value === undefined ? undefined : JSON.parse(value);
   }
 
-  /** Stores bytes or a string; returns the version. `expect`: the version it must have now; 0: the key must not exist. */
+  /** Stores bytes or a string; returns the version. `expect`: the version that the key must have now; 0: it must not exist. */
   put(key, value, { expect } = {}) {
     const [name, data] = [string("kv.put: the key", key), bytes("kv.put: the value", value)];
     const version = optional(u64, "kv.put: expect", expect);
@@ -59,7 +59,7 @@ class Store {
   }
 }
 
-/** Shared by all sessions of the user, of the workspace, or only within this session. */
+/** The stores that all sessions of the user share, that all sessions of the workspace share, and that only this session uses. */
 export const user = new Store("user");
 export const workspace = new Store("workspace");
 export const session = new Store("session");

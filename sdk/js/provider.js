@@ -35,7 +35,7 @@ export const act = {
 
 const emit = (tag, val) => ({ tag: "emit", val: { tag, val } });
 
-/** A body: a string, bytes, or pieces of them and `{ blobBase64: id }`. */
+/** A body: a string, bytes, `{ blobBase64: id }`, or an array of these. */
 const pieces = (body) =>
   (Array.isArray(body) ? body : [body]).map((piece) =>
     typeof piece?.blobBase64 === "number" ? { tag: "blob-base64", val: piece.blobBase64 } : { tag: "bytes", val: bytes("act.send: body", piece) },

@@ -60,7 +60,7 @@ export const s: {
   object<P extends Record<string, AnySchema>>(properties: P, description?: string, options?: JsonSchema): Schema<ObjectOf<P>>;
   /** An object with arbitrary names, whose values all satisfy `values`. */
   record<T>(values: Schema<T>, description?: string): Schema<Record<string, T>>;
-  /** Any of several schemas. Defaults inside of them are not filled in. */
+  /** Any of several schemas. Defaults inside them are not filled in. */
   union<S extends AnySchema[]>(...schemas: S): Schema<Infer<S[number]>>;
   any(description?: string): Schema<any>;
   /** Any JSON Schema: `s.raw<{ id: string }>({ type: "object", … })`. */

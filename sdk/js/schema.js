@@ -41,7 +41,7 @@ export class Schema {
   }
 }
 
-// A copy: a tool may change what it receives.
+// A copy, because a tool may change its input.
 const structured = (value) => JSON.parse(JSON.stringify(value));
 
 const scalar = (type) => (description, options) => new Schema({ type, ...about(description), ...options });
@@ -97,7 +97,7 @@ export const s = {
       Object.fromEntries(Object.entries(value).map(([name, item]) => [name, values.parse(item)])),
     );
   },
-  /** Any of several schemas. Defaults inside of them are not filled in. */
+  /** Any of several schemas. Defaults inside them are not filled in. */
   union: (...schemas) => new Schema({ anyOf: schemas.map((schema) => expect(schema, "each part of s.union()").toJSON()) }),
   any: (description) => new Schema(about(description)),
   /** Any JSON Schema, as an object. In TypeScript, name the type: `s.raw<{ id: string }>({ … })`. */

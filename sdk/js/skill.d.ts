@@ -33,13 +33,13 @@ export interface Tool<I> {
   kind?: "read" | "edit" | "delete" | "move" | "search" | "execute" | "think" | "fetch" | "other";
   /** The schema of the JSON that the tool returns. */
   output?: Schema<any>;
-  /** Inputs, as examples. */
+  /** Example inputs, for models. */
   examples?: NoInfer<I>[];
   /** Other annotations. */
   extra?: Record<string, string>;
 }
 
-/** The export that the contract wants. */
+/** The export that the contract requires. */
 export interface Skill {
   tools(): unknown[];
   call(tool: string, input: string, attachments: Attachment[]): unknown[];

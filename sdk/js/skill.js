@@ -1,4 +1,4 @@
-// A skill: tools by their names, as the export that the contract wants.
+// A skill: tools by their names, as the export that the contract requires.
 import { contents } from "./content.js";
 import { Failure, describe, failureOf } from "./failure.js";
 import { enter } from "./host.js";

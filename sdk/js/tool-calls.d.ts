@@ -21,5 +21,5 @@ export function wait(): ({ id: number } & Outcome)[];
 export function cancel(ids: number[]): void;
 /** Runs calls, eight at a time. Returns their outcomes in the order of the requests. */
 export function all(requests: Request[]): Outcome[];
-/** Returns the text of an outcome; throws its error. */
+/** Returns the text of an outcome, or throws its error. */
 export function textOf(outcome: Outcome): string;

@@ -49,7 +49,7 @@ export function all(requests) {
   return outcomes;
 }
 
-/** Returns the text of an outcome; throws its error. */
+/** Returns the text of an outcome, or throws its error. */
 export function textOf(outcome) {
   if (outcome?.error) throw outcome.error;
   if (!Array.isArray(outcome?.content)) throw new TypeError(`toolCalls.textOf needs an outcome, not ${describe(outcome)}`);

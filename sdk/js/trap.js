@@ -2,7 +2,7 @@
 import { write } from "patchbay:host/log";
 import { describe } from "./failure.js";
 
-// The host shows the last five lines of a call that trapped: the reason, and so many frames.
+// The host shows the last five lines of a call that trapped: the reason, and this many frames.
 const FRAMES = 4;
 
 /** Logs a thrown value, with its position in the plugin's source. Returns an error that traps when it is thrown. */
@@ -25,7 +25,7 @@ const headline = (where, thrown) => {
 function frames(thrown) {
   if (!(thrown instanceof Error) || typeof thrown.stack !== "string") return [];
   const lines = thrown.stack.split("\n").filter((line) => /^\s*at /.test(line));
-  // What follows is the SDK's own way into the plugin.
+  // The frames from here on belong to the SDK.
   const end = lines.findIndex((line) => /^\s*at run(?:Tool|Step) /.test(line));
   const own = end < 0 ? lines : lines.slice(0, end);
   return own.length <= FRAMES ? own : [own[0], ...own.slice(1 - FRAMES)];

@@ -1,4 +1,4 @@
-// UTF-8. QuickJS runs a loop over bytes slowly, so the work is left to functions that the engine has in native code.
+// UTF-8. QuickJS runs a loop over bytes slowly, so the work is left to functions that the engine implements natively.
 
 const ASCII = /^[\0-\x7f]*$/;
 
@@ -8,7 +8,7 @@ export function encode(string) {
   return Uint8Array.fromBase64(btoa(latin));
 }
 
-/** Returns the string of UTF-8 bytes. Invalid ones become U+FFFD, or, with `fatal`, throw a TypeError. */
+/** Returns the string of UTF-8 bytes. Invalid bytes become U+FFFD, or, with `fatal`, throw a TypeError. */
 export function decode(bytes, fatal = false) {
   const latin = atob(bytes.toBase64());
   if (ASCII.test(latin)) return latin;
@@ -20,7 +20,7 @@ export function decode(bytes, fatal = false) {
   }
 }
 
-/** Decodes as browsers do: each longest beginning of a character that is not complete becomes one U+FFFD. */
+/** Decodes as browsers do: the valid beginning of an incomplete character becomes a single U+FFFD. */
 function decodeLossy(bytes) {
   const parts = [];
   let units = [];

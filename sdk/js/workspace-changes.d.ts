@@ -5,7 +5,7 @@ export interface Change {
   extra?: Record<string, string>;
 }
 /**
- * Asks the user once for all changes, and makes none of them: do that with `workspace.write` and `workspace.delete`, which then
+ * Asks the user once to allow all changes, but makes none: do that with `workspace.write` and `workspace.delete`, which then
  * need no further question. At most 200. Needs `workspace-write`, `workspace-delete` or both.
  */
 export function declare(changes: Change[]): void;

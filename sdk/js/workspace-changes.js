@@ -1,11 +1,11 @@
-// Several changes of files that the user allows in one question. Needs `workspace-write`, `workspace-delete` or both.
+// Several file changes that the user allows with one answer. Needs `workspace-write`, `workspace-delete` or both.
 import * as raw from "patchbay:host/workspace-changes";
 import { bytes, host, optional, pairs, string } from "./host.js";
 import { describe } from "./failure.js";
 
 /**
- * Asks once for all changes `{ path, contents }`; without `contents` a file is deleted. Changes nothing: make each change
- * with `workspace.write` or `workspace.delete` afterwards.
+ * Asks once to allow all changes `{ path, contents }`; without `contents` a file is deleted. Changes nothing: make each
+ * change with `workspace.write` or `workspace.delete` afterwards.
  */
 export function declare(changes) {
   if (!Array.isArray(changes)) throw new TypeError(`changes.declare: the changes must be an array, not ${describe(changes)}`);

@@ -68,8 +68,8 @@ impl Json {
         }
     }
 
-    /// Merges `patch` as JSON Merge Patch (RFC 7396) defines: objects are merged, other values replaced, and `null` removes a
-    /// field. Fields keep their order; new ones follow.
+    /// Merges `patch` by the rules of JSON Merge Patch (RFC 7396): objects are merged, other values are replaced, and `null`
+    /// removes a field. Fields keep their order; new ones follow.
     pub fn merge(&mut self, patch: &Map<String, Value>) {
         if let Self::Raw(raw) = self
             && let Some(value) = raw.read()
@@ -102,7 +102,7 @@ impl Json {
         }
     }
 
-    /// Replaces the value of `key` in an object that has it.
+    /// Replaces the value of `key`, if this is an object that contains it.
     pub fn replace(&mut self, key: &str, value: impl Into<Json>) {
         if let Self::Object(entries) = self
             && let Some(entry) = entries.iter_mut().find(|entry| entry.0 == key)
@@ -192,7 +192,7 @@ impl Writer {
         self.bytes.extend_from_slice(text.as_bytes());
     }
 
-    /// Writes a string as serde_json does, eight bytes at a time: in the sandbox each step of a loop pays for the count of its fuel,
+    /// Writes a string as serde_json does, eight bytes at a time: in the sandbox, every iteration of a loop also counts its fuel,
     /// and a conversation is mostly text.
     fn string(&mut self, text: &str) {
         self.bytes.reserve(text.len() + 2);
@@ -242,8 +242,8 @@ impl Writer {
     }
 }
 
-/// Marks the bytes of a word that a JSON string escapes, by the highest bit of each. The lowest mark is exact; those above it
-/// may be wrong, because a subtraction borrows from the next byte.
+/// Sets the highest bit of each byte of `word` that must be escaped in a JSON string. The lowest mark is exact; the marks
+/// above it may be wrong, because a subtraction borrows from the next byte.
 fn marks_of_escapes(word: u64) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
     let below = |word: u64, limit: u8| word.wrapping_sub(ONES * u64::from(limit)) & !word & (ONES << 7);

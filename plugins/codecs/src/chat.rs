@@ -39,7 +39,7 @@ pub struct Chat {
     reasoning: Received,
     tags: Tags,
     calls: Calls,
-    /// The reason for the end, after a chunk has reported it.
+    /// The finish reason, once a chunk has reported it.
     reason: Option<String>,
     spoke: bool,
     refused: bool,
@@ -100,7 +100,7 @@ impl Codec for Chat {
         usage(&chunk["usage"], out);
     }
 
-    /// Ends the answer also if the server sends no `[DONE]`.
+    /// Ends the answer even if the server sends no `[DONE]`.
     fn end(&mut self, out: &mut Out) {
         if self.reason.is_some() {
             self.finish(out);
@@ -133,14 +133,14 @@ impl Chat {
             self.hush(out);
             self.calls.delta(call, &call["function"], out);
         }
-        // The older form of a single call.
+        // The older format, which has a single call.
         if delta["function_call"].is_object() {
             self.hush(out);
             self.calls.delta(&Value::from(0), &delta["function_call"], out);
         }
     }
 
-    /// Adds text of the answer, which may have thinking in it.
+    /// Adds text of the answer, which may contain thinking.
     fn content(&mut self, text: &str, out: &mut Out) {
         for piece in self.tags.push(text) {
             self.emit_piece(&piece, out);
@@ -181,7 +181,7 @@ impl Chat {
         self.end_block(false, out);
     }
 
-    /// Ends the open block. Thinking that has no text, and no block that follows, gets an empty block.
+    /// Ends the open block. Thinking data without text gets an empty block, unless another thinking block follows.
     fn end_block(&mut self, thinking_follows: bool, out: &mut Out) {
         match self.open.take() {
             Some((Speech::Thinking, block)) => out.end(block, self.reasoning.take()),
@@ -206,7 +206,7 @@ impl Chat {
                 true => "end-turn",
                 false => "other",
             }),
-            // Some servers end an answer without a reason (earendil-works/pi#6225), even if it broke off in a call.
+            // Some servers end an answer without a reason (earendil-works/pi#6225), even if it broke off within a call.
             None if !self.calls.are_whole() => return out.fail(cut()),
             None => "end-turn",
         };
@@ -223,8 +223,8 @@ impl Chat {
     }
 }
 
-/// Converts a reason for the end of an answer to the contract's value. `end-turn` means that the model ended the
-/// answer itself, and its calls are run. Returns `None` for an unknown one: the answer may have been cut off.
+/// Converts a finish reason to the contract's value. `end-turn` means that the model ended the answer itself and
+/// its calls can be run. Returns `None` for an unknown reason, because the answer may have been cut off.
 ///
 /// The values that servers send (2026-11-24):
 ///
@@ -254,8 +254,8 @@ fn stop(reason: &str) -> Option<&'static str> {
     Some(stop)
 }
 
-/// Returns the failure for a reason that does not come from the model: see [`stop`]. Gemini leaves out a malformed call
-/// (`function_call_filter: …`, 2026-11-23, its API reference).
+/// Returns the failure for a reason that does not come from the model: see [`stop`]. For a malformed call, Gemini
+/// reports `function_call_filter: …` and omits the call (2026-11-23, its API reference).
 fn failed(reason: &str) -> Option<Failure> {
     let word = reason.to_ascii_lowercase();
     let failed = ["error", "insufficient_system_resource", "network_error"].contains(&word.as_str())

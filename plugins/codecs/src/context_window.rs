@@ -1,16 +1,16 @@
-//! Recognises that an API refuses a conversation because it is longer than the model can read. Each API uses its own
-//! wording, usually without a code. [`Out::fail`](crate::stream::Out::fail) calls it for every failure, which allows
-//! the host to summarise the conversation and try again.
+//! Recognises refusals of conversations that are longer than the model can read. Each API words them differently,
+//! usually without a code. [`Out::fail`](crate::stream::Out::fail) checks every failure, which lets the host
+//! summarise the conversation and try again.
 
 use patchbay_provider_sdk::{Failure, Retry};
 
 /// The code of such a failure, unless the API's own code is [`API_CODE`].
 pub const CODE: &str = "context_window";
 
-/// The code of OpenAI and of many compatible servers, which is kept. The host knows it, too.
+/// The code that OpenAI and many compatible servers use. It is kept, because the host knows it, too.
 const API_CODE: &str = "context_length_exceeded";
 
-/// Other codes: of llama.cpp, of gateways, and of Zhipu (2026-11-23, earendil-works/pi#129, open-octo/octo-agent#2124).
+/// Other codes, from llama.cpp, gateways and Zhipu (2026-11-23, earendil-works/pi#129, open-octo/octo-agent#2124).
 const OTHER_CODES: [&str; 4] =
     ["exceed_context_size_error", "context_window_exceeded", "model_context_window_exceeded", "1261"];
 
@@ -18,11 +18,11 @@ const OTHER_CODES: [&str; 4] =
 /// #4943 and #5677, docker/docker-agent#569, lmstudio-ai/lmstudio-bug-tracker#546, openclaw/openclaw#64196,
 /// open-octo/octo-agent#2124, iamclancyliang/pi-go#37).
 const WORDS: [&[&str]; 17] = [
-    // Anthropic; Ollama says it without "is".
+    // Anthropic; Ollama leaves out "is".
     &["prompt is too long"],
     &["prompt too long"],
     &["exceed context limit"],
-    // OpenAI, and MiniMax in another order.
+    // OpenAI; MiniMax uses another order.
     &["context window", "exceed"],
     // OpenAI, vLLM, DeepSeek, Mistral, OpenRouter, LiteLLM.
     &["maximum context length"],
@@ -44,7 +44,7 @@ const WORDS: [&[&str]; 17] = [
     &["exceeded model token limit"],
     // Bedrock.
     &["input is too long for requested model"],
-    // Poolside, by OpenRouter.
+    // Poolside, through OpenRouter.
     &["exceeds the maximum allowed input length"],
     // Zhipu.
     &["prompt exceeds max length"],
@@ -54,10 +54,10 @@ const WORDS: [&[&str]; 17] = [
 /// platform.claude.com, "Errors").
 const TOO_LARGE: (u16, &str) = (413, "request_too_large");
 
-/// Returns `failure` as an invalid request with a code that the host knows, if it says that the conversation is
-/// too long, in tokens or in bytes.
+/// Returns `failure` as an invalid request with a code that the host knows, if it reports a conversation that
+/// is too long, in tokens or in bytes.
 pub(crate) fn recognised(failure: Failure) -> Failure {
-    // Limits of tokens in a minute are worded alike.
+    // Limits on tokens per minute are worded similarly.
     if matches!(failure.kind.as_str(), "rate-limit" | "authentication" | "content-filter" | "network" | "timeout") {
         return failure;
     }
@@ -72,7 +72,7 @@ pub(crate) fn recognised(failure: Failure) -> Failure {
     Failure { kind: "invalid-request".to_owned(), code: Some(code.to_owned()), retry: Retry::Never, ..failure }
 }
 
-/// Returns the kind and the code of the failure of a refused request, for the tests of the codecs.
+/// Returns the kind and the code of the failure for a refused request, for the tests of the codecs.
 #[cfg(test)]
 pub(crate) fn refused<C: crate::stream::Codec>(
     mut stream: crate::stream::Stream<C>,

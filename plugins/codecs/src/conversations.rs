@@ -1,11 +1,11 @@
-//! Test helper of all codecs: any conversation that the host may build, to check that its request keeps the rules of the
-//! API.
+//! Test helper for all codecs: generates any conversation that the host may build, to check that its request follows the
+//! API's rules.
 //!
 //! The host guarantees that roles alternate, that the first and the last message are the user's, that ids are unique
-//! words, that each call has its result in the next message, and that no text is blank. An answer may be interrupted:
-//! then it has any blocks but calls, and thinking without data. Data of blocks may be missing, because another model
-//! made them. A turn may have twelve calls at once. The skills may have been loaded again in between, in which case
-//! answers before some message were made with other tools. The request may also be for a summary.
+//! words, that each call has its result in the next message, and that no text is blank. An interrupted answer has no
+//! calls, and its thinking has no data. Blocks that another model made may lack data. A turn may have twelve parallel
+//! calls. If skills were reloaded during the conversation, the answers before some message were made with other
+//! tools. The request may also ask for a summary.
 
 use patchbay_provider_sdk::{
     Block, CompletionRequest, Message, Pair, Part, Piece, Role, ToolCall, ToolChoice, ToolResult,
@@ -24,7 +24,7 @@ struct Turn {
     says: bool,
 }
 
-/// Returns conversations whose answers have parts of `pool`, calls with data of `data`, and the remains of another model's answer.
+/// Returns conversations whose answers have parts from `pool`, calls with data from `data`, and parts that another model left.
 pub(crate) fn conversations(pool: Vec<Part>, data: Vec<Option<String>>) -> impl Strategy<Value = CompletionRequest> {
     let foreign = [
         Block::Thinking("hm".to_owned()),

@@ -1,8 +1,8 @@
 //! Listings of models: the common part of all adapters, as a state machine.
 //!
-//! An [`Api`] names the requests of one API and converts its pages. [`Pages`] sends them, collects the bodies and
-//! ends each listing with `finish` or `fail`. Pages are untrusted: their size and number are bounded, and entries
-//! that are not models are left out.
+//! An [`Api`] creates the requests of one API and converts its pages. [`Pages`] sends them, collects the bodies
+//! and ends each listing with `finish` or `fail`. Pages are untrusted: their size and number are bounded, and
+//! entries that are not models are left out.
 
 pub mod openai;
 
@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use crate::failure::{cut, failure, header, transport};
 use crate::options::Extra;
 
-/// The most bytes of one page. A page of OpenRouter with 500 models has some 1.5 MB.
+/// The most bytes of one page. A page of OpenRouter with 500 models has about 1.5 MB.
 const MAX_PAGE: usize = 8 << 20;
 
 /// The most pages of one listing. The host limits the number of requests, too.
@@ -31,7 +31,7 @@ pub trait Api {
     /// Returns the request for the first page.
     fn first(&self) -> HttpRequest;
 
-    /// Converts a page. `None` if it is not one.
+    /// Converts a page. `None` if the JSON is not a page of this API.
     fn page(&mut self, page: &Value) -> Option<Page>;
 
     /// Converts a response whose status is not 2xx.
@@ -51,7 +51,7 @@ pub struct Page {
 #[derive(Debug)]
 pub struct Pages<A> {
     api: A,
-    /// The operator's headers, which each request has.
+    /// The operator's headers, added to each request.
     extra: Extra,
     /// The validator of the last listing.
     last: Option<String>,
@@ -163,7 +163,7 @@ impl Facts {
         }
     }
 
-    /// Adds a number of tokens if `value` is one above 0.
+    /// Adds a number of tokens if `value` is a number above 0.
     pub fn tokens(&mut self, name: &str, value: &Value) {
         if let Some(tokens) = value.as_u64().filter(|tokens| *tokens > 0) {
             self.set(name, tokens);
@@ -296,7 +296,7 @@ pub struct Played {
     pub models: Vec<(String, Value)>,
     /// The coverage and the validator; `None` if the listing failed.
     pub end: Option<(String, Option<String>)>,
-    /// The failure that ended it, or `None`.
+    /// The failure that ended the listing, if any.
     pub failure: Option<Failure>,
 }
 

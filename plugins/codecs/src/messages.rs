@@ -1,7 +1,7 @@
 //! The codec of Anthropic Messages, `POST /v1/messages`.
 //!
-//! A thinking block is attached to its block's end and sent back unchanged, because its signature covers the exact
-//! text. Blocks of unknown kinds (tools of the server) are passed as opaque blocks in the same way.
+//! The API's thinking block is attached to the end of the contract's block and sent back unchanged, because its signature
+//! covers the exact text. Blocks of unknown kinds (the server's tools) are passed on as opaque blocks in the same way.
 
 mod cache;
 mod request;
@@ -30,9 +30,9 @@ pub struct Settings {
     /// refuses the request: `claude-opus-5-5`, `claude-sonnet-5-5` and `claude-fable-5-1` (2026-11-23,
     /// platform.claude.com, "What's new in Claude Opus 5.5", "Forced tool use is not supported").
     pub forced_tools: bool,
-    /// True if the model binds its thinking to the model, the system context, the tools and the earlier messages. The
-    /// API refuses bound thinking after a change of them; with this setting it drops such thinking instead (2026-11-23,
-    /// `block_binding` of the Python SDK anthropic 2.12.0).
+    /// True if the model binds its thinking to the model, the system context, the tools and the earlier messages. After
+    /// a change of any of these, the API refuses bound thinking; with this setting, it drops such thinking instead
+    /// (2026-11-23, `block_binding` of the Python SDK anthropic 2.12.0).
     pub bound_thinking: bool,
 }
 
@@ -49,18 +49,18 @@ pub enum Thinking {
     Adaptive(Option<&'static str>),
 }
 
-/// The most pauses after which one completion continues. Otherwise a server could pause endlessly.
+/// The most pauses of one completion. Without a limit, a server could pause endlessly.
 const MAX_PAUSES: u32 = 16;
 
 /// The state of one completion.
 #[derive(Debug)]
 pub struct Messages {
     request: request::Request,
-    /// Blocks of the assistant's message for the request after a pause: of the earlier answers, then of this one.
+    /// Blocks of the assistant's message, for the request after a pause: the blocks before the last pause, then the current blocks.
     content: Vec<Json>,
     /// The open blocks, by the API's index.
     open: BTreeMap<u64, Open>,
-    /// Token usage of the answers before the last pause, and of this one.
+    /// Token usage before the last pause; `usage` has the usage since then.
     before: Usage,
     usage: wire::Usage,
     stop: Option<String>,
@@ -157,7 +157,7 @@ impl Messages {
                 self.content.extend(request::text(&text));
             }
             Some(Open::Thinking { index, text, signature }) => {
-                // Without a signature the API would not accept it back.
+                // Without a signature, the API would not accept the block back.
                 let block = (!signature.is_empty()).then(|| request::thinking(&text, &signature));
                 out.end(index, block.clone());
                 self.content.extend(block.and_then(|block| Json::raw(&block)));
@@ -251,9 +251,9 @@ impl Codec for Messages {
         }
     }
 
-    /// Sends the request without eager input if the server does not know it: Amazon Bedrock and some gateways accept no
-    /// unknown fields (2026-11-24, vercel/ai#17179, zed-industries/zed#62806: "tools.0.custom.eager_input_streaming:
-    /// Extra inputs are not permitted").
+    /// Sends the request again without eager input if the server does not know that field: Amazon Bedrock and some
+    /// gateways accept no unknown fields (2026-11-24, vercel/ai#17179, zed-industries/zed#62806:
+    /// "tools.0.custom.eager_input_streaming: Extra inputs are not permitted").
     fn retry_refused(&mut self, status: u16, body: &[u8]) -> Option<HttpRequest> {
         let is_named = [400, 422].contains(&status) && String::from_utf8_lossy(body).contains(request::EAGER);
         (is_named && self.request.drop_eager_input()).then(|| self.request.http(&self.content))

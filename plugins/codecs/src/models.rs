@@ -2,8 +2,8 @@
 //!
 //! A table is a JSON file beside the adapter: `{"as-of": "YYYY-MM-DD", "sources": […], "models": [{"id": …},
 //! …]}`. Apart from `id` and `suggested-levels`, a model's fields have the names defined for
-//! `catalogue.model-facts` in `wit/provider`. Their order is the order of the list; `default` is true for the
-//! models that head it. All are models for conversations.
+//! `catalogue.model-facts` in `wit/provider`. Lists show the models in the order of the table; `default` is
+//! true for the models at the head. All are models for conversations.
 
 use patchbay_provider_sdk::{LevelPlan, Model, Pair, ThinkingPlan};
 use serde_json::{Map, Value};
@@ -12,10 +12,10 @@ use crate::listing::Facts;
 use crate::options;
 use crate::thinking::Level;
 
-/// The name of the pair of [`Model::extra`] that holds the facts of a model as a JSON object.
+/// The name of the pair in [`Model::extra`] that contains the facts of a model as a JSON object.
 pub const FACTS: &str = "facts";
 
-/// Returns the models of a table for the manifest. Invalid entries are left out; a test reads all tables.
+/// Returns the models of a table for the manifest. Invalid entries are left out; a test checks all tables.
 pub fn table(text: &str) -> Vec<Model> {
     let table: Value = serde_json::from_str(text).unwrap_or_default();
     let date = &table["as-of"];
@@ -63,9 +63,9 @@ pub fn level_plan(plan: ThinkingPlan, effective: Option<Level>, options: &[Pair]
     LevelPlan { effective: effective.map(|level| level.name().to_owned()), description, warning, extra: Vec::new() }
 }
 
-/// Returns the facts of a model that only matches a prefix, as a JSON object. If it is a version of a model in the
-/// table, that model's facts are used. Any other model is assumed to read the same media as the head of the table, with
-/// the levels that `explain` describes.
+/// Returns the facts of a model that is not in the table and only matches the adapter's prefix, as a JSON object. If it
+/// is a version of a model in the table, that model's facts are used. Any other model is assumed to read the same media
+/// as the head of the table, with the levels that `explain` describes.
 pub fn unlisted(text: &str, model: &str, explain: impl Fn(&str) -> ThinkingPlan) -> String {
     let models = table(text);
     let known = models.iter().filter(|known| model == known.id || is_version(model, &known.id));
@@ -77,8 +77,8 @@ pub fn unlisted(text: &str, model: &str, explain: impl Fn(&str) -> ThinkingPlan)
     Value::Object(facts.object().clone()).to_string()
 }
 
-/// Returns the facts of a model that ended with the model `with` of the table, as a JSON object: the same as
-/// [`unlisted`], with the lifecycle of `with`.
+/// Returns the facts of a model that was shut down together with the table's model `with`, as a JSON object:
+/// the same as [`unlisted`], with the lifecycle of `with`.
 pub fn unlisted_ended(text: &str, model: &str, with: &str, explain: impl Fn(&str) -> ThinkingPlan) -> String {
     let facts = unlisted(text, model, explain);
     let parsed = |facts: &str| serde_json::from_str::<Map<String, Value>>(facts).unwrap_or_default();
@@ -104,7 +104,7 @@ fn newest(models: &[Model]) -> Facts {
 }
 
 /// Whether `id` is `known` with a version after it, such as a date or `latest`. The host has the same rule. Other names that
-/// continue a known one, such as `NAME-pro` or `NAME-5`, are other models.
+/// begin with a known name, such as `NAME-pro` or `NAME-5`, are other models.
 fn is_version(id: &str, known: &str) -> bool {
     let Some(rest) = id.strip_prefix(known).filter(|rest| rest.starts_with(['-', '@'])) else { return false };
     let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());

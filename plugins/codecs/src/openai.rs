@@ -16,7 +16,7 @@ pub use error::refused;
 /// The id of the only credential of these adapters.
 pub const CREDENTIAL: &str = "api-key";
 
-/// Creates a request for a response as events, with the key as bearer token.
+/// Creates a request for a response of events, with the key as bearer token.
 pub(crate) fn post(path: &str, body: &Json) -> HttpRequest {
     let pair = |name: &str, value: &str| Pair { name: name.to_owned(), value: value.to_owned() };
     HttpRequest {

@@ -1,10 +1,10 @@
-//! The operator's options that every codec has: `extra-body` and `extra-headers`. They give access to service features
-//! that this crate does not know.
+//! The operator's options for every codec: `extra-body` and `extra-headers`. They give access to service features that
+//! this crate does not know.
 //!
-//! * `extra-body`: a JSON object, merged into the body last, as JSON Merge Patch (RFC 7396) defines: objects are merged, other
-//!   values replace, and `null` removes a field.
-//! * `extra-headers`: a JSON object of strings. The host refuses headers that only it may set; those that carry keys are
-//!   refused here, because an option is not kept secret.
+//! * `extra-body`: a JSON object, merged into the body last, by the rules of JSON Merge Patch (RFC 7396): objects are merged,
+//!   other values are replaced, and `null` removes a field.
+//! * `extra-headers`: a JSON object of strings. The host refuses headers that only it may set. Headers that carry keys
+//!   are refused here, because an option is not kept secret.
 
 use patchbay_provider_sdk::{Failure, HttpRequest, Pair};
 use serde_json::{Map, Value};
@@ -40,14 +40,14 @@ impl Extra {
     /// Parses the operator's options of a provider.
     ///
     /// # Errors
-    /// A failure for the operator that names the option.
+    /// A failure that names the invalid option, for the operator.
     pub fn read(options: &[Pair]) -> Result<Self, Failure> {
         let object = |name: &str| {
             let Some(option) = options.iter().find(|option| option.name == name) else { return Ok(Map::new()) };
             match serde_json::from_str(&option.value) {
                 Ok(Value::Object(object)) => Ok(object),
                 Ok(_) => Err(refused(name, "must be a JSON object: '{\"NAME\": …}'")),
-                // The message of the parser has a position and no value.
+                // The parser's message contains a position but not the value.
                 Err(error) => Err(refused(name, &format!("must be a JSON object, and is not JSON: {error}"))),
             }
         };
@@ -83,7 +83,7 @@ impl Extra {
     }
 }
 
-/// The fields of bodies by which the APIs are told how much a model thinks.
+/// The body fields that set how much a model thinks, in all APIs.
 const THINKING: [&str; 5] = ["thinking", "output_config", "reasoning", "reasoning_effort", "generationConfig"];
 
 /// Returns the fields of `extra-body` that may change how much a model thinks, in quotes.
@@ -115,7 +115,7 @@ fn header(name: String, value: String) -> Result<(String, String), Failure> {
     Ok((name, value))
 }
 
-/// Quotes a name, shortened.
+/// Quotes a name, cut to 40 characters.
 fn quoted(name: &str) -> String {
     format!("'{}'", name.chars().take(40).collect::<String>().escape_debug())
 }
@@ -246,7 +246,7 @@ mod tests {
     }
 
     proptest! {
-        /// Merging the same object twice changes nothing more, and the result is JSON.
+        /// Merging the same object a second time changes nothing, and the result is JSON.
         #[test]
         fn merging_is_idempotent(text in r#"\{("[a-c]": ?(null|1|"x"|\[\]|\{"[a-c]": ?(null|2)\}),?)*\}"#) {
             let Ok(Value::Object(patch)) = serde_json::from_str::<Value>(&text) else { return Ok(()) };

@@ -1,8 +1,8 @@
-//! Test helper of all codecs: plays recorded answers.
+//! Test helper for all codecs: plays recorded answers.
 //!
-//! `recordings/FOLDER/NAME.json` is a fixture as `patchbay plugin test` runs it on the adapter's component: the answers,
-//! whose bytes are in files beside it, and the expected events. Here their [`summary`] is compared. Each recording is
-//! played as one chunk, as two chunks split at every position, and byte by byte, and must produce the same events each time.
+//! `recordings/FOLDER/NAME.json` is a fixture as `patchbay plugin test` runs it on the adapter's component: the answers, whose
+//! bytes are in files beside it, and the expected events. Here, only the [`summary`] of the events is compared. Each recording
+//! is played as one chunk, as two chunks split at every position, and byte by byte, and must produce the same events each time.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -175,8 +175,8 @@ pub(crate) fn summary(actions: &[Action]) -> Value {
     normal(end.into())
 }
 
-/// Removes zero and empty fields at the top level and in the usage, because a missing and an
-/// empty field should compare equal.
+/// Removes zero and empty fields at the top level, in the usage and in the failure, because
+/// a missing and an empty field should compare equal.
 fn normal(mut summary: Value) -> Value {
     let nothing = |value: &Value| matches!(value, Value::Null) || *value == 0 || *value == "" || *value == json!([]);
     for part in ["usage", "failure"] {

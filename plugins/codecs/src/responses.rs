@@ -2,7 +2,7 @@
 //!
 //! The server stores nothing (`store: false`): each request contains the whole conversation, including the model's
 //! encrypted reasoning. A reasoning item becomes a thinking block even without a summary (its text is then empty),
-//! which keeps its place. The block's opaque data is the unchanged item.
+//! because the block keeps the item's place. The block's opaque data is the unchanged item.
 
 mod request;
 #[cfg(test)]
@@ -43,7 +43,7 @@ pub struct Responses {
     started: bool,
     /// Open blocks by the index of the item and of the part in it; calls and thinking have no parts.
     open: BTreeMap<(u64, u64), Open>,
-    /// Kinds of contents that have arrived, for the reason of the end.
+    /// The kinds of content that have arrived, which determine the finish reason.
     called: bool,
     spoke: bool,
     refused: bool,
@@ -52,7 +52,7 @@ pub struct Responses {
 #[derive(Debug)]
 struct Open {
     block: u32,
-    /// True if a delta has arrived. The end of the item then only repeats it.
+    /// True if a delta has arrived. The end of the item then only repeats the text.
     has_text: bool,
     /// The part of the last thinking delta.
     part: u64,
@@ -94,11 +94,11 @@ impl Codec for Responses {
         }
     }
 
-    /// Sends the request without the fields that the server refuses. These are the summary, which unverified
-    /// organisations may not use (2026-11-23, OpenHands software-agent-sdk#987, openai-cookbook#2271: status
-    /// 400, `param` is `reasoning.summary`), or the encrypted reasoning, which models without reasoning and
-    /// some Azure deployments do not support (2026-11-24, pydantic/pydantic-ai#2915, earendil-works/pi#6228:
-    /// status 400, `param` is `include`).
+    /// Sends the request again without the field that the server refused. This is the summary, which
+    /// unverified organisations may not use (2026-11-23, OpenHands software-agent-sdk#987,
+    /// openai-cookbook#2271: status 400, `param` is `reasoning.summary`), or the encrypted reasoning, which
+    /// models without reasoning and some Azure deployments do not support (2026-11-24,
+    /// pydantic/pydantic-ai#2915, earendil-works/pi#6228: status 400, `param` is `include`).
     fn retry_refused(&mut self, status: u16, body: &[u8]) -> Option<HttpRequest> {
         let (sent, reasoning) = self.again.as_mut().filter(|_| status == 400)?;
         let error: Value = serde_json::from_slice(body).ok()?;
@@ -189,7 +189,7 @@ impl Responses {
                 if !self.open.get(&(at, 0)).is_some_and(|open| open.has_text) {
                     self.think(at, 0, &whole.join("\n\n"), out);
                 }
-                // Without its encrypted content the server could not use it.
+                // Without its encrypted content, the server could not use the item.
                 let known = !text(item, "encrypted_content").is_empty();
                 self.close((at, 0), known.then(|| raw_item(data)).flatten(), out);
             }

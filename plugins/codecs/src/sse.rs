@@ -1,12 +1,13 @@
 //! Parser of server-sent events by the rules of WHATWG:
 //! <https://html.spec.whatwg.org/multipage/server-sent-events.html>. [`Stream`](crate::stream::Stream) uses it.
 //!
-//! Why not a library: the adapters get bytes pushed and have no async runtime. Two differences from a browser: invalid
-//! UTF-8 is an error, because the data is JSON, and [`Parser::finish`] also returns a last event without a blank line.
+//! No library is used, because adapters are passed chunks of bytes and have no async runtime. There are two differences from a
+//! browser: invalid UTF-8 is an error, because the data is JSON, and [`Parser::finish`] also returns a last event that no blank
+//! line follows.
 
 use std::fmt;
 
-/// The most bytes of one event. A whole image in base64 fits, which Gemini sends in one event.
+/// The most bytes of one event. It fits a whole image in base64, which Gemini sends as one event.
 pub const MAX_EVENT: usize = 16 << 20;
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
@@ -31,7 +32,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Splits bytes into events. Each byte is processed a fixed number of times, for any chunks.
+/// Splits bytes into events. Each byte is processed a fixed number of times, however the body is chunked.
 #[derive(Debug)]
 pub struct Parser {
     line: Vec<u8>,
@@ -84,8 +85,8 @@ impl Parser {
         Ok(())
     }
 
-    /// Ends the body. Passes a last event without a blank line to `each`. The standard drops it, but
-    /// some servers omit the blank line.
+    /// Ends the body. Passes a last event that no blank line follows to `each`. The standard drops
+    /// such an event, but some servers omit the blank line.
     pub fn finish(&mut self, each: impl FnOnce(&str, &str)) {
         self.dispatch(each);
         *self = Self::with_limit(self.limit);

@@ -115,8 +115,8 @@ impl Out {
         self.over = true;
     }
 
-    /// Fails the answer. Open blocks are not ended, because they were interrupted. A conversation that is too long has a code of
-    /// its own: see [`context_window`].
+    /// Fails the answer. Open blocks are not ended, because they were interrupted. The failure for a conversation that is too
+    /// long has its own code: see [`context_window`].
     pub fn fail(&mut self, failure: Failure) {
         self.act(Action::Fail(context_window::recognised(failure)));
         self.over = true;
@@ -178,7 +178,7 @@ impl<C: Codec> Stream<C> {
         (Self { codec, out: Out::default(), at: At::Sent }, vec![Action::Send(request)])
     }
 
-    /// Sends `request`, or fails at once.
+    /// Sends `request`, or fails immediately if it is a failure.
     pub fn begin_or_fail(codec: C, request: Result<HttpRequest, Failure>) -> (Self, Vec<Action>) {
         match request {
             Ok(request) => Self::begin(codec, request),

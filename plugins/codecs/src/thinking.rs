@@ -7,11 +7,11 @@ use patchbay_provider_sdk::ThinkingPlan;
 pub enum Level {
     /// No thinking, or as little as the model supports.
     None,
-    /// One third between minimum and maximum.
+    /// One third of the way from minimum to maximum.
     Low,
-    /// Two thirds between minimum and maximum.
+    /// Two thirds of the way from minimum to maximum.
     Med,
-    /// The maximum of a budget; the third effort.
+    /// The maximum of a budget, or the third-lowest effort.
     High,
     /// An effort above `high`, which only some models have.
     XHigh,
@@ -28,7 +28,7 @@ impl Level {
         Self::ALL.into_iter().find(|known| known.name() == level)
     }
 
-    /// Returns the name of the contract and of `/model`: `none`, `low`, `med`, `high`, `xhigh`, `max`.
+    /// Returns the name in the contract and in `/model`: `none`, `low`, `med`, `high`, `xhigh`, `max`.
     pub fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -50,8 +50,8 @@ impl Level {
         Self::ALL.into_iter().find(|level| level.word() == word)
     }
 
-    /// Returns the highest level of `levels` that is not above this one, and the warning if it is another one. `levels`
-    /// are in ascending order and not empty.
+    /// Returns the highest level of `levels` that is not above this one, or else the lowest, and a warning if it is not
+    /// this level. `levels` are in ascending order and not empty.
     pub fn within(self, levels: &[Self]) -> (Self, Option<String>) {
         let below = levels.iter().rev().find(|level| **level <= self).or(levels.first());
         let sent = below.copied().unwrap_or(self);

@@ -1,5 +1,4 @@
-//! Checks the dated tables of all bundled adapters. That their levels are those which an adapter sends is a test of each
-//! adapter.
+//! Checks the dated tables of all bundled adapters. Each adapter has its own test that it sends the levels in its table.
 
 use std::collections::BTreeSet;
 

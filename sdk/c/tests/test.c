@@ -1,4 +1,4 @@
-// Includes the implementation, to make calls and to check texts that are not NUL-terminated by accident.
+// Includes the implementation, because the tests create calls themselves and look inside them.
 #include "../patchbay.c"
 
 #include <float.h>
@@ -128,7 +128,7 @@ static void rejects_json(void) {
   CHECK(!parse_bytes("[]\0", 3, &value), "a NUL byte at the end");
 }
 
-// No beginning of a valid text may be read beyond its end, or accepted, except for complete numbers.
+// A truncated object must be refused, and must not be read beyond its end.
 static void rejects_every_truncation(void) {
   static const char text[] = "{\"k\\u00e9y\":[1.5e+3,-2,true,false,null,\"\\ud83d\\ude00 \xe2\x82\xac \\\\\",{\"a\":{}}]}";
   for (size_t length = 0; length < sizeof text - 1; length++) {
@@ -178,7 +178,7 @@ static void decodes_strings(void) {
     CHECK(parse(cases[i].json, &value) && patchbay_get_string(value, NULL, &text), "%s", cases[i].json);
     CHECK(text.len == cases[i].length && memcmp(text.ptr, cases[i].text, text.len) == 0, "%s: %s", cases[i].json, text.ptr);
     CHECK(text.ptr && text.ptr[text.len] == 0, "%s", cases[i].json);
-    // And back: a quoted text reads as itself.
+    // In reverse: a quoted text reads back unchanged.
     patchbay_str again = {0};
     CHECK(parse(patchbay_quote(text).ptr, &value) && patchbay_get_string(value, NULL, &again), "%s", cases[i].json);
     CHECK(again.len == text.len && memcmp(again.ptr, text.ptr, text.len) == 0, "%s", cases[i].json);

@@ -113,7 +113,7 @@ _streams: list[_Stream] = []
 
 def install() -> None:
     """Prepares Python, before the skill is imported."""
-    # The Python version of `datetime` calls `time`, and so the guard; the C version would trap.
+    # The Python version of `datetime` calls `time`, and thereby the guard; the C version would trap.
     sys.modules.setdefault("_datetime", None)  # type: ignore[arg-type]
     for name in _LAZY:
         __import__(name)
@@ -132,7 +132,7 @@ def seal() -> None:
         if name in sys.modules:
             _guard(sys.modules[name], name, functions, why)
     if "logging" in sys.modules:
-        # Its records have a time. They are written to stderr, and so to the skill's log, which has its own times.
+        # Its records need a time. It can be constant, because they are written to the skill's log, which has its own times.
         sys.modules["logging"].time = SimpleNamespace(  # type: ignore[attr-defined]
             time=lambda: 0.0, time_ns=lambda: 0, localtime=time.localtime, gmtime=time.gmtime, strftime=time.strftime
         )

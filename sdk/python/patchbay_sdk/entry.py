@@ -54,7 +54,7 @@ def _tools() -> dict[str, Tool]:
 
 
 _TOOLS = _tools()
-# Under their bindings' names, which exist only in the sandbox.
+# From the generated bindings, which exist only in the sandbox.
 _skill_types = _host.Interface("patchbay-skill-types", "entry")
 _Err = __import__("componentize_py_types").Err
 _guards.seal()

@@ -99,7 +99,7 @@ def _content(content: Any) -> Content:
         return Blob(value.media_type, value.data)
     if case == "Content_Link":
         return Link(value.path, value.media_type)
-    # A case of later hosts has a name and a text.
+    # A case that a later host may add has a name and a text.
     return Text(value if isinstance(value, str) else value.value)
 
 

@@ -28,7 +28,7 @@ class Check(unittest.TestCase):
         source = _TOP + "import helper\n@tool\ndef a(n: 'int', *, m: list[str] = []) -> str:\n    raise Failure('x', 'y')\n"
         self.assertEqual(report(source, helper="import json\n"), Report())
         self.assertEqual(report("import patchbay_sdk as sdk\n@sdk.tool(name='b')\ndef a() -> str:\n    return ''\n"), Report())
-        # Tools may be declared in ways that a text does not show.
+        # Tools may be declared in ways that the source does not show.
         self.assertEqual(report(_TOP + "def a() -> str:\n    return ''\ntool(a)\n"), Report())
         self.assertEqual(report("from patchbay_sdk import *\n@tool\ndef a(x: Blob) -> str:\n    return ''\n"), Report())
 

@@ -62,8 +62,8 @@
 //!   timer. The adapter is resumed with whichever is ready first. A step that leaves neither pending must finish or
 //!   fail.
 //! - Blocks are numbered from 0; each is started once and ended once. Opaque blocks have no deltas. Data that the API
-//!   wants back with a block is sent with its end ([`BlockEnd`]) and returned in [`Part`], only to this adapter and the
-//!   same model.
+//!   requires back with a block is sent with its end ([`BlockEnd`]) and returned in [`Part`], only to this adapter and
+//!   the same model.
 //! - A failure is reported by its kind ([`Failure`]). The host decides about retries and uses a new instance for each.
 //! - A panic ends the completion as `trap`, and its message goes to the log. Do not panic on bytes from a server;
 //!   return [`Action::Fail`].
@@ -193,7 +193,7 @@ pub trait Adapter: Sized + 'static {
 /// A listing of the models of an API: one value serves one listing. The same rules apply as to [`Adapter`].
 /// Export it with [`catalogue!`].
 pub trait Catalogue: Sized + 'static {
-    /// Begins a listing. Returns its value and its first actions, in order.
+    /// Begins a listing. Returns the listing and its first actions, in order.
     fn begin(listing: Listing) -> (Self, Vec<ListingAction>);
 
     /// Continues with the next input from the pending request or timer. Returns the next actions, in order.

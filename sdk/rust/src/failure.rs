@@ -9,7 +9,7 @@ pub type Result<T, E = Failure> = result::Result<T, E>;
 
 /// The reason why a tool call failed.
 ///
-/// `?` converts any `std::error::Error` into it, and an error of the host with its kind.
+/// `?` converts any `std::error::Error` into a failure, and keeps the kind of a host's error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     kind: String,
@@ -50,7 +50,7 @@ impl fmt::Display for Failure {
 }
 
 impl<E: std::error::Error + 'static> From<E> for Failure {
-    // The line with the `?`.
+    // The caller is the line that contains the `?`.
     #[track_caller]
     fn from(error: E) -> Self {
         use crate::bindings::patchbay::host::types::Error as HostError;

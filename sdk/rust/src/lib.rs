@@ -25,8 +25,8 @@
 //!
 //! The capabilities of the host are in [`kv`], [`http`], [`workspace`], [`inference`], [`tools`], [`tool_calls`],
 //! [`tool_index`], [`skill_files`], [`call`], [`workspace_search`], [`log`] and [`progress`]; a component imports only
-//! those that it uses. Everything also compiles for the host, which lets you test a skill with plain `cargo test`.
-//! There calls to capabilities panic, unless the feature `testing` is enabled: its module `testing` has a host in
+//! those that it uses. Everything also compiles natively, which lets you test a skill with plain `cargo test`. In such
+//! tests, calls to capabilities panic, unless the feature `testing` is enabled: its module `testing` has a host in
 //! memory with files, key-value store and HTTP. A panic in a component ends the call as `trap`, and its message goes to
 //! the log, where `patchbay plugin inspect` and a user's command show it.
 
@@ -68,25 +68,25 @@ pub use capabilities::kv;
 /// Requests to the origins that the operator granted. Needs `http:HOST`.
 pub use capabilities::http;
 
-/// One completion of the model of the calling agent. Needs `inference`.
+/// One completion by the calling agent's model. Needs `inference`.
 pub use capabilities::inference;
 
 /// Calls to other tools of the session. Needs `tools`.
 pub use capabilities::tools;
 
-/// Calls other tools in parallel: `start` returns at once, `wait` blocks. Needs
-/// `tools`, and a host of contract 0.1.1.
+/// Calls other tools in parallel: `start` returns immediately, `wait` blocks.
+/// Needs `tools`, and a host with contract 0.1.1.
 pub use capabilities::tool_calls;
 
-/// The tools that this call may call. Needs `tools`, and a host of contract 0.1.1.
+/// The tools that this call may call. Needs `tools`, and a host with contract 0.1.1.
 pub use capabilities::tool_index;
 
 /// The files of the skill itself: templates and data beside its SKILL.md. Always granted. A component that uses them needs a
 /// host with contract 0.1.1.
 pub use capabilities::skill_files;
 
-/// The running call: its id, for requests that must not be repeated, and its remaining limits. Unavailable to a call without
-/// a granted capability besides `workspace-read`. Needs a host with contract 0.1.1.
+/// The running call: its id, for requests that must not be repeated, and its remaining limits. Unavailable to a call that
+/// has no granted capability besides `workspace-read`. Needs a host with contract 0.1.1.
 pub use capabilities::call;
 
 /// Diagnostics for the operator. Always granted.
@@ -116,8 +116,8 @@ pub use bindings::patchbay::skill::types::{Blob, Content, Link};
 /// The input is any type with `serde::Deserialize` and `schemars::JsonSchema`; the result is any `Into<Reply>`. An
 /// optional second parameter of type `Vec<Blob>` receives the attachments.
 ///
-/// Behind the documentation, `#[extra("read-only" = "true", "kind" = "search")]` sets annotations, whose names are in
-/// `wit/skill/skill.wit`. A tool that declares `read-only` is denied every capability with effects, and runs beside others.
+/// After the documentation, `#[extra("read-only" = "true", "kind" = "search")]` sets annotations, whose names are in
+/// `wit/skill/skill.wit`. A tool that declares `read-only` is denied every capability with effects, and can run in parallel.
 #[macro_export]
 macro_rules! skill {
     ($(

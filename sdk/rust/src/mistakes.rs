@@ -41,7 +41,7 @@ macro_rules! __explain_tools {
 macro_rules! __wrong_tool {
     ($name:ident $words:literal) => {
         ::core::compile_error!(::core::concat!("tool '", ::core::stringify!($name), "'", $words));
-        // This error has the line, unlike `compile_error!`.
+        // This error points at the line, unlike `compile_error!`.
         const _: $crate::rt::ToolDeclaration = $crate::rt::ToolDeclaration::$name;
     };
 }

@@ -121,9 +121,9 @@ pub fn run<T: ToolInput, R: ToolOutput>(
     tool(input).contents().map_err(wit)
 }
 
-/// Parses an input. In JSON Schema `2.0` is an integer, and models send it, but serde refuses it for an integer field. Such an input is
-/// parsed again with these numbers written as integers. It becomes text again because a `T` from a `Value` would be a second parser
-/// of `T` in every component.
+/// Parses an input. In JSON Schema `2.0` is an integer, and models send it, but serde refuses it for an integer field. Such an
+/// input is parsed again with these numbers written as integers. The input becomes text again because reading a `T` from a `Value`
+/// would add a second parser of `T` to every component.
 fn parse<T: DeserializeOwned>(input: &str) -> serde_json::Result<T> {
     let refused = match serde_json::from_str(input) {
         Ok(input) => return Ok(input),
@@ -148,7 +148,7 @@ fn write_integers(value: &mut Value) -> bool {
                 true
             })
         }
-        // Not `any`, which would stop at the first.
+        // Not `any`, which would stop at the first match.
         Value::Array(items) => items.iter_mut().fold(false, |any, item| write_integers(item) | any),
         Value::Object(members) => members.values_mut().fold(false, |any, member| write_integers(member) | any),
         Value::Null | Value::Bool(_) | Value::String(_) => false,

@@ -1,8 +1,8 @@
-//! Replacements for functions of the standard library that a component lacks.
+//! Advice on replacing functions of the standard library that a component lacks.
 
 use std::{env::VarError, error::Error, io, panic::Location};
 
-/// Returns advice for a panic inside of the standard library. `None` if the panic has another cause than a missing system.
+/// Returns advice for a panic inside the standard library. `None` if a missing system is not the cause.
 #[cfg_attr(not(all(target_arch = "wasm32", target_os = "unknown")), allow(dead_code))]
 pub(crate) fn advice(panic: &str) -> Option<&'static str> {
     // For a panic in the author's code, only its own message is correct.

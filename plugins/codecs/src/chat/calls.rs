@@ -1,5 +1,5 @@
-//! Assembles tool calls from pieces. Servers differ: with or without an index; the id in each piece, in the first one
-//! or in none; complete at once or character by character.
+//! Assembles tool calls from pieces. Servers differ: calls may or may not have an index; the id is in every piece,
+//! only in the first, or in none; and a call arrives as a whole or character by character.
 
 use std::borrow::Cow;
 
@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use crate::openai::text;
 use crate::stream::Out;
 
-/// The field of a call for data of the server, and the only field of the call's attached data.
+/// The field of a call for the server's own data. It is also the only field of the data attached to the call.
 const EXTRA: &str = "extra_content";
 
-/// Returns the server's data that is attached to a call.
+/// Returns the server's own data from the data attached to a call.
 pub(super) fn extra(opaque: &str) -> Option<Value> {
     let data: Value = serde_json::from_str(opaque).ok()?;
     data.get(EXTRA).filter(|extra| extra.is_object()).cloned()

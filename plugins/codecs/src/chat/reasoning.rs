@@ -2,27 +2,27 @@
 //!
 //! | field | server | source, checked 2026-11-23 |
 //! | --- | --- | --- |
-//! | `reasoning_content` | DeepSeek, Kimi, GLM, vLLM; demanded in turns with tools | api-docs.deepseek.com, "Thinking Mode" |
-//! | `reasoning` | Cerebras, Groq, newer vLLM; the other name is refused there | QwenLM/qwen-code#11045 |
+//! | `reasoning_content` | DeepSeek, Kimi, GLM, vLLM; required in turns with tools | api-docs.deepseek.com, "Thinking Mode" |
+//! | `reasoning` | Cerebras, Groq, newer vLLM; they refuse the field above | QwenLM/qwen-code#11045 |
 //! | `reasoning_details` | OpenRouter, MiniMax | openrouter.ai, "Reasoning Tokens"; langchain-ai/langchain#36400 |
 //! | `content`, as a list | Mistral | docs.mistral.ai, "Reasoning" |
 //!
-//! The data of a thinking block is a JSON object with the one field that is sent back.
+//! A thinking block's data is a JSON object that contains only the field to send back.
 
 use serde_json::{Map, Value, json};
 
 use crate::body::Json;
 use crate::openai::text;
 
-/// The field of DeepSeek, which must be in every message of the model if it is in one.
+/// DeepSeek's field. If one of the model's messages has it, all of them must.
 pub(super) const DEEPSEEK: &str = "reasoning_content";
 
-/// Fields of thinking as one string.
+/// Fields that contain the thinking as one string.
 const TEXTS: [&str; 2] = [DEEPSEEK, "reasoning"];
 
 const DETAILS: &str = "reasoning_details";
 
-/// A list of contents with thinking in it.
+/// The content field, which can be a list that includes thinking.
 const CONTENT: &str = "content";
 
 /// The thinking of one block while it arrives.
@@ -34,7 +34,7 @@ pub(super) struct Received {
 }
 
 impl Received {
-    /// Adds the thinking of a delta and returns the text that is shown.
+    /// Adds the thinking of a delta and returns the text to show.
     pub(super) fn delta(&mut self, delta: &Value) -> String {
         let details = delta[DETAILS].as_array().map(Vec::as_slice).unwrap_or_default();
         for detail in details {
@@ -48,7 +48,7 @@ impl Received {
         }
     }
 
-    /// Adds a part of a list of contents and returns the text that is shown; empty if the part is not thinking.
+    /// Adds a part of a content list and returns the text to show; empty if the part is not thinking.
     pub(super) fn part(&mut self, part: &Value) -> String {
         let thinking: String = match &part["thinking"] {
             Value::String(thinking) => thinking.clone(),
@@ -68,7 +68,7 @@ impl Received {
     pub(super) fn take(&mut self) -> Option<String> {
         let Self { field, text, details } = std::mem::take(self);
         if !details.is_empty() {
-            // They contain the text.
+            // The details contain the text, too.
             return Some(json!({ DETAILS: details }).to_string());
         }
         let field = field?;
@@ -105,13 +105,13 @@ impl Kept {
         }
     }
 
-    /// Returns true if the thinking is in the field of DeepSeek.
+    /// Returns true if the thinking is in DeepSeek's field.
     pub(super) fn is_deepseek(&self) -> bool {
         self.text.as_ref().is_some_and(|(field, _)| *field == DEEPSEEK)
     }
 
-    /// Adds the thinking and the content to a message of the model. `everywhere` is true if each message
-    /// must have the field of DeepSeek.
+    /// Adds the thinking and the content to a model's message. `everywhere` is true if each message must
+    /// have DeepSeek's field.
     pub(super) fn put(self, message: &mut Json, content: Json, everywhere: bool) {
         if self.contents.is_empty() {
             message.put("content", content);
@@ -132,8 +132,8 @@ impl Kept {
     }
 }
 
-/// Adds a detail to a list. The pieces of one detail have the same type and index; their texts are joined, and other
-/// fields of the last piece count. Encrypted data arrives at once.
+/// Adds a detail to a list. The pieces of one detail have the same type and index: their texts are joined, and the
+/// last piece determines the other fields. Encrypted data arrives in one piece.
 fn merge(list: &mut Vec<Value>, detail: Value) {
     let joined = ["text", "summary"].into_iter().find(|field| detail[*field].is_string());
     let (kind, index) = (text(&detail, "type").to_owned(), detail["index"].clone());

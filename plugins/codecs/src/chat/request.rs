@@ -18,18 +18,18 @@ use crate::options::Extra;
 pub struct Settings {
     /// The API's name for the reasoning effort; `None`: the default.
     pub effort: Option<&'static str>,
-    /// The name of the field for the limit of the answer.
+    /// The name of the field that limits the answer.
     pub limit: LimitField,
     /// Whether earlier thinking is sent.
     pub history: History,
-    /// True if `cache_control` is sent, with which OpenRouter caches the prompts of Claude (2026-11-23, openrouter.ai,
+    /// True if `cache_control` is sent, which makes OpenRouter cache Claude's prompts (2026-11-23, openrouter.ai,
     /// `AnthropicCacheControlDirective`: at the top level it marks the last block that can be cached).
     pub cache: bool,
     /// True if the host's cache key is sent as `prompt_cache_key`. Not all servers know the field.
     pub cache_key: bool,
 }
 
-/// Whether the model's earlier thinking is sent back to the server from which it came.
+/// Whether the model's earlier thinking is sent back to its server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum History {
     /// Thinking is sent back unchanged.
@@ -39,25 +39,25 @@ pub enum History {
     Drop,
 }
 
-/// The text of an answer that has neither text nor calls. Kimi and Mistral refuse an empty one, and without the message
-/// the roles would not alternate, as the templates of many models require.
+/// Sent for an answer that has neither text nor calls. Kimi and Mistral refuse an empty message, and without any
+/// message the roles would not alternate, which many models' templates require.
 const NO_TEXT: &str = "(no text)";
 
 /// Mistral's requirements for requests (2026-11-23, anomalyco/opencode#1680; avante-corp/avante.nvim#2695):
-/// ids of calls have nine letters and digits, and no user's message follows a tool's directly. Servers that
-/// run its models demand it, too.
+/// call ids consist of nine letters and digits, and a user's message must not directly follow a tool's
+/// message. Other servers that run Mistral's models require the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Mistral(bool);
 
 impl Mistral {
-    /// The models are known by their names, even with an owner before it: `mistralai/Devstral-2`.
+    /// Recognises the models by their names, even with an owner in front: `mistralai/Devstral-2`.
     fn of(model: &str) -> Self {
         let model = model.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
         let names = ["mistral", "ministral", "magistral", "codestral", "devstral", "pixtral", "mixtral"];
         Self(names.iter().any(|name| model.contains(name)))
     }
 
-    /// Converts an id; the same id is converted in the same way everywhere.
+    /// Converts a call id. The result depends only on the id.
     fn id(self, id: &str) -> Cow<'_, str> {
         const LENGTH: usize = 9;
         const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -77,13 +77,13 @@ impl Mistral {
     }
 }
 
-/// The name of the field for the limit of the answer's tokens.
+/// The name of the field that limits the answer's tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum LimitField {
     /// `max_completion_tokens`, as OpenAI calls it.
     #[default]
     MaxCompletionTokens,
-    /// `max_tokens`, the older name. Some servers know only this one and ignore the other.
+    /// `max_tokens`, the older name. Some servers know only this name and ignore the other.
     MaxTokens,
 }
 
@@ -95,7 +95,7 @@ pub(super) fn request(request: &CompletionRequest, settings: Settings) -> Result
     }
     let mistral = Mistral::of(&request.model);
     let thinking: Vec<Kept> = request.messages.iter().map(|message| kept(message, settings.history)).collect();
-    // DeepSeek demands the field in every message of the model, even in messages written by other models (2026-11-23,
+    // DeepSeek requires the field in all the model's messages, even in messages written by other models (2026-11-23,
     // MoonshotAI/kimi-cli#2141, openclaw/openclaw#73417).
     let is_deepseek = request.model.starts_with("deepseek-") || thinking.iter().any(Kept::is_deepseek);
     let everywhere = is_deepseek && settings.history == History::Keep;
@@ -155,7 +155,7 @@ fn tool_choice(choice: &ToolChoice) -> Json {
 }
 
 /// Converts a user's message: tool results first, each as a message of its own directly after the calls, as the API
-/// requires; then the user's text and any content of results that is not text, which tool messages cannot carry.
+/// requires; then the user's text and the results' files, which tool messages cannot carry.
 fn user(parts: &[Part], mistral: Mistral, messages: &mut Vec<Json>) {
     let mut content = Content::default();
     let mut has_results = false;
@@ -186,7 +186,7 @@ fn user(parts: &[Part], mistral: Mistral, messages: &mut Vec<Json>) {
     }
 }
 
-/// Converts a tool result to text. The API has no field for a failure, so the text mentions it.
+/// Converts a tool result to text. The API has no field for a failure, so only the result's text can report it.
 fn tool_message(result: &ToolResult, mistral: Mistral) -> Json {
     let texts: Vec<_> = result
         .content
@@ -211,8 +211,8 @@ fn kept(message: &Message, history: History) -> Kept {
     kept
 }
 
-/// Converts a model's message: one text, its thinking in the field in which it came, and the calls. Interrupted
-/// thinking and other models' thinking have no field.
+/// Converts a model's message: one text, its thinking in the original field, and the calls. Interrupted
+/// thinking and other models' thinking have no data and are left out.
 fn assistant(message: &Message, kept: Kept, everywhere: bool, mistral: Mistral) -> Json {
     let (mut text, mut calls) = (String::new(), Vec::new());
     for part in &message.parts {
@@ -245,7 +245,7 @@ fn assistant(message: &Message, kept: Kept, everywhere: bool, mistral: Mistral) 
     sent
 }
 
-/// Creates a user's message. If all parts are text, they become one string, which every server accepts.
+/// Collects a user's message. If all parts are text, they become one string, which every server accepts.
 #[derive(Default)]
 struct Content {
     texts: Vec<String>,

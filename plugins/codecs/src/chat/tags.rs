@@ -30,7 +30,7 @@ pub(super) enum Piece {
 }
 
 impl Tags {
-    /// Adds text and returns the pieces that are certain.
+    /// Adds text and returns the pieces whose kind is certain.
     pub(super) fn push(&mut self, text: &str) -> Vec<Piece> {
         self.held.push_str(text);
         let mut pieces = Vec::new();

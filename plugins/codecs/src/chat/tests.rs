@@ -26,7 +26,7 @@ fn messages(list: Vec<Message>) -> Value {
     body(&sent(&completion(list), Settings::default()))["messages"].take()
 }
 
-/// Returns the summary of the deltas of one choice, followed by `reason`.
+/// Returns the actions for the deltas of one choice, followed by `reason`.
 fn deltas(list: &[Value], reason: &str) -> Vec<Action> {
     let chunk = |delta: &Value, reason: Value| {
         let choice = json!({"index": 0, "delta": delta, "finish_reason": reason});
@@ -153,7 +153,7 @@ fn conversation_becomes_messages_of_the_api() {
     );
 }
 
-/// The user may add something while tools run, with files. Mistral's servers get an answer before it.
+/// The user may add a message with files while tools run. For Mistral's servers, an answer is inserted before it.
 #[test]
 fn message_that_joins_a_turn_follows_the_results() {
     let conversation = vec![
@@ -361,7 +361,7 @@ fn end_reasons_are_mapped() {
         let end = summary(&deltas(&list, reason));
         assert_eq!((text(&end, "stop"), text(&end, "raw")), (stop, reason), "{list:?}");
     }
-    // An incomplete call is not completed, whatever the word.
+    // An incomplete call is not completed, whatever the reason.
     let cut = json!({"tool_calls": [{"index": 0, "id": "c", "function": {"name": "t", "arguments": ""}}]});
     for reason in ["length", "MAX_TOKENS", "abort", "new_word"] {
         assert_eq!(kept(&deltas(std::slice::from_ref(&cut), reason)).parts[0].block, called("c", "t", ""), "{reason}");
@@ -427,7 +427,7 @@ fn error_in_a_chunk_ends_the_answer() {
     }
 }
 
-/// Returns the messages of the next request after an answer of these deltas: to `model`, with its call answered.
+/// Returns the messages of the request to `model` after an answer made of these deltas, with results for its calls.
 fn next_request(model: &str, list: &[Value], settings: Settings) -> Value {
     let answer = kept(&deltas(list, "tool_calls"));
     let results = answer.parts.iter().filter_map(|part| match &part.block {
@@ -469,7 +469,7 @@ fn thinking_goes_back_in_the_field_in_which_it_came() {
                 {"type": "reasoning.encrypted", "data": "y", "index": 1},
             ]),
         ),
-        // Without a text that could be shown.
+        // A detail without any text to show.
         (
             vec![json!({"reasoning_details": [{"type": "reasoning.encrypted", "data": "x"}]})],
             "reasoning_details",
@@ -482,13 +482,13 @@ fn thinking_goes_back_in_the_field_in_which_it_came() {
             assert_eq!(messages[3].get(one), (one == field).then_some(&value), "{messages}");
         }
         assert_eq!(messages[3]["tool_calls"][0]["id"], "c1");
-        // DeepSeek wants the field in every message, if it is in one.
+        // DeepSeek requires the field in every message if one has it.
         let other = if field == "reasoning_content" { Some(&json!("")).cloned() } else { None };
         assert_eq!(messages[1].get("reasoning_content"), other.as_ref());
         let dropped = next_request("model-1", &list, Settings { history: History::Drop, ..Settings::default() });
         assert!(fields.iter().all(|field| !dropped.to_string().contains(field)), "{dropped}");
     }
-    // Also in a conversation that another model began.
+    // The field is also required in a conversation that another model began.
     let messages = next_request("deepseek-v4-pro", &[call], Settings::default());
     assert_eq!((&messages[1]["reasoning_content"], &messages[3]["reasoning_content"]), (&json!(""), &json!("")));
 }
@@ -531,7 +531,7 @@ fn thinking_in_tags_is_thinking_and_stays_here() {
     assert_eq!((text(&end, "thinking"), text(&end, "text")), ("hm", "Yes."));
     let messages = next_request("qwen3", &list, Settings::default());
     assert_eq!(messages[3], json!({"role": "assistant", "content": "Yes."}));
-    // Also without text, and before a call.
+    // A call ends thinking whose closing tag is missing.
     let call = json!({"tool_calls": [{"index": 0, "id": "c1", "function": {"name": "t", "arguments": "{}"}}]});
     let end = summary(&deltas(&[json!({"content": "<think>hm"}), call], "tool_calls"));
     assert_eq!((text(&end, "thinking"), end.get("text"), text(&end, "stop")), ("hm", None, "tool-use"));

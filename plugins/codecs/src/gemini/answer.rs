@@ -26,7 +26,7 @@ pub struct Gemini {
     open: Option<Open>,
     called: bool,
     usage: Option<Usage>,
-    /// The finish reason, after it has arrived.
+    /// The finish reason, once it has arrived.
     reason: Option<String>,
     /// The explanation of the finish reason.
     message: Option<String>,
@@ -205,7 +205,7 @@ impl Gemini {
         }
     }
 
-    /// Returns the API's id, or a new one if there is none or it is in use.
+    /// Returns the API's id, or a new id if it is missing or already in use.
     fn id(&mut self, given: Option<String>) -> String {
         if let Some(id) = given.filter(|id| !id.is_empty())
             && self.ids.insert(id.clone())
@@ -248,8 +248,8 @@ impl Codec for Gemini {
     }
 }
 
-/// Returns the failure for a finish reason of an attempt without an answer (2026-11-23, `FinishReason` of the Python SDK
-/// google-genai 3.4.0). Most of these go away when the model is asked again. An answer with complete calls counts.
+/// Returns the failure for a finish reason that means that there is no answer (2026-11-23, `FinishReason` of the Python SDK
+/// google-genai 3.4.0). Most of these failures disappear on a retry. After complete calls, most of these reasons are not failures.
 fn failed(reason: &str, called: bool, message: Option<&str>) -> Option<Failure> {
     let (kind, words) = match reason {
         "MISSING_THOUGHT_SIGNATURE" => ("invalid-request", "a signature of the model's thinking is missing"),

@@ -51,8 +51,8 @@ fn read(error: &Value, status: Option<u16>, hint: Option<u64>) -> Failure {
     }
 }
 
-/// Returns the kind of failure for Google's status name, for errors without a number. These occur only within an answer: one of
-/// no known name is of the server, which had accepted the request.
+/// Returns the kind of failure for Google's status name, for errors without a number. These occur only within an answer, when
+/// the server has already accepted the request; an unknown name therefore counts as a server error.
 fn kind_of_word(word: &str) -> &'static str {
     match word {
         "UNAUTHENTICATED" | "PERMISSION_DENIED" => "authentication",

@@ -34,7 +34,7 @@ pub enum Thinking {
 /// Creates the request for a completion.
 ///
 /// # Errors
-/// The failure for invalid options of the operator.
+/// Fails if the operator's options are invalid.
 pub fn request(request: &CompletionRequest, dialect: Dialect<'_>) -> Result<HttpRequest, Failure> {
     let extra = Extra::read(&request.options)?;
     let mut body = body(request, dialect);
@@ -172,7 +172,7 @@ fn answered(parts: &[Part], dialect: Dialect<'_>) -> Vec<Json> {
         Some(json)
     };
     let mut sent: Vec<Json> = parts.iter().enumerate().filter_map(part).collect();
-    // A thought at the end belongs to an interrupted answer, and is useless without it.
+    // A thought at the end belongs to an interrupted answer, and is useless on its own.
     while sent.last().is_some_and(is_thought) {
         sent.pop();
     }

@@ -218,7 +218,7 @@ fn parts_of_the_user() {
     let data = |id: u32| json!({"inlineData": {"mimeType": "image/png", "data": format!("<{id}>")}});
     assert_eq!(parts(user(vec![text("Look:"), blob, text("")])), json!([{"text": "Look:"}, data(3)]));
 
-    // Results come first and together, followed by their other contents.
+    // Results come first and together, followed by their files.
     let words = |words: &str| Piece::Text(words.to_owned());
     let message = user(vec![
         result("call_1", vec![words("two"), Piece::Blob(image(4, Some("b.png"))), words("lines")], false),
@@ -242,7 +242,7 @@ fn parts_of_the_user() {
     assert_eq!(parts(message), expected);
 }
 
-/// The user may add something while tools run, with files.
+/// The user may add a message with files while tools run.
 #[test]
 fn message_that_joins_a_turn_follows_the_results() {
     let one = vec![Piece::Text("one".to_owned())];
@@ -318,7 +318,7 @@ fn signatures_are_sent_back_with_their_parts() {
         let reply = user(results.chain([text("Go on.")]).collect());
         completion.messages.extend([message, reply]);
 
-        // Only two differences: adjacent texts without signatures are joined, and calls always have input.
+        // The sent parts have only two differences: adjacent texts without signatures are joined, and calls always have input.
         let mut parts: Vec<Value> = Vec::new();
         for mut part in recorded_parts(name) {
             if let Some(call) = part.get_mut("functionCall").and_then(Value::as_object_mut) {
@@ -374,7 +374,7 @@ fn missing_and_repeated_ids_are_replaced() {
     for (before, given, expected) in [
         (&[][..], &[None, None][..], &["call_1", "call_2"][..]),
         (&["call_1", "call_2"], &[None], &["call_3"]),
-        // If the beginning of the conversation is missing.
+        // The beginning of the conversation is missing.
         (&["call_2"], &[None, None], &["call_3", "call_4"]),
         (&["toolu_1", "call_3"], &[None, Some("")], &["call_4", "call_5"]),
         (&["x"], &[Some("x"), Some("y"), Some("y")], &["call_2", "y", "call_3"]),

@@ -1,4 +1,4 @@
-//! Lists in the form of OpenAI: `{"data": [{"id", …}]}`, or the list alone. Servers add their own fields (checked 2026-11-23):
+//! Lists in OpenAI's format: `{"data": [{"id", …}]}`, or only the list. Servers add their own fields (checked 2026-11-23):
 //!
 //! | field | server | source |
 //! | --- | --- | --- |
@@ -37,7 +37,7 @@ const OTHER: [&str; 16] = [
 /// Image formats that every API with image input accepts.
 const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
-/// A list in the form of OpenAI. `complete` adds the adapter's own knowledge to the facts of a model.
+/// A list in OpenAI's format. The function adds the adapter's own knowledge to a model's facts.
 #[derive(Debug)]
 pub struct OpenaiList<F>(pub F);
 
@@ -62,13 +62,14 @@ impl<F: Fn(&str, &mut Facts)> Api for OpenaiList<F> {
     }
 }
 
-/// Returns true if the name of a model does not say that it is for something else than conversations.
+/// Returns true unless the name of a model shows that it is not for conversations.
 pub fn is_chat(id: &str) -> bool {
     let id = id.to_ascii_lowercase();
     !OTHER.iter().any(|word| id.contains(word))
 }
 
-/// Returns the request for the next page. The server names a path, but the base path is the operator's: only the query is used.
+/// Returns the request for the next page. The server's link has a path, but the operator sets the base path, so only the query is
+/// used.
 fn next(link: &Value) -> Option<HttpRequest> {
     let (_, query) = link.as_str()?.split_once('?')?;
     let fits = query.len() <= 512 && query.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#');
@@ -146,7 +147,7 @@ fn lifecycle(model: &Value, facts: &mut Facts) {
         facts.within("lifecycle", "released-on", released);
     }
     let ends = ["shutdown_date", "expiration_date", "deprecation"].into_iter().find_map(|name| date(&model[name]));
-    // A list without this date does not report it: earlier facts of the model stay valid.
+    // A list without such a date says nothing about the status, so earlier facts of the model stay valid.
     let status = match (&ends, model["active"].as_bool()) {
         (_, Some(false)) => Some("retired"),
         (Some(_), _) => Some("deprecated"),

@@ -1,4 +1,4 @@
-//! Tests of the state machine, of conversions, and of lists in the form of OpenAI.
+//! Tests of the state machine, of conversions, and of lists in OpenAI's format.
 
 use patchbay_provider_sdk::TransportFailure;
 use proptest::prelude::*;
@@ -54,7 +54,7 @@ fn every_page_is_asked_for_with_the_operators_headers() {
     let page = json!({"data": [], "links": {"next": "/api/v1/models?offset=1"}}).to_string();
     let actions = answer(&mut pages, 200, &[], page.as_bytes());
     assert!(matches!(&actions[..], [_, next] if has_it(next)), "{actions:?}");
-    // Options that cannot be used end the listing before anything is sent.
+    // Invalid options end the listing before anything is sent.
     let (mut pages, first) = begin("7");
     assert!(
         matches!(&first[..], [ListingAction::Fail(failure)] if failure.message.contains("'extra-headers'")),

@@ -39,8 +39,8 @@ impl Request {
                 fields.put("thinking", object! { "type": "enabled", "budget_tokens": tokens });
             }
             Thinking::Adaptive(effort) => {
-                // Since Claude Opus 4.7 the default of `display` is `omitted`, and since 5.5 also the text between
-                // calls is thinking (2026-11-23, platform.claude.com, "Controlling thinking display").
+                // Since Claude Opus 4.7 the default of `display` is `omitted`, and since 5.5 the text between
+                // calls is thinking, too (2026-11-23, platform.claude.com, "Controlling thinking display").
                 let mut thinking = object! { "type": "adaptive", "display": "summarized" };
                 if settings.bound_thinking {
                     is_bound = true;
@@ -164,9 +164,10 @@ fn tool_id(id: &str) -> String {
     fitting
 }
 
-/// The field of a tool that requests the input of its calls as the model writes it. Without this field the API sends each value
-/// only when it is complete; a long value can mean minutes without data, and the connection times out (2026-11-24,
-/// platform.claude.com, "Fine-grained tool streaming": for all models; `ToolParam` of the Python SDK anthropic 2.12.0; github/copilot-cli#4286).
+/// The field of a tool that requests the input of its calls while the model is still writing it. Without this field the API sends
+/// each value only when it is complete; a long value can mean minutes without data, and the connection times out (2026-11-24,
+/// platform.claude.com, "Fine-grained tool streaming": for all models; `ToolParam` of the Python SDK anthropic 2.12.0;
+/// github/copilot-cli#4286).
 pub(super) const EAGER: &str = "eager_input_streaming";
 
 fn eager_tool(tool: &Tool) -> Json {
@@ -200,8 +201,8 @@ fn host_option<'a>(request: &'a CompletionRequest, name: &str) -> Option<&'a str
 
 /// Returns the blocks of a message, tool results first, as the API requires. Thinking at the end of an answer is left
 /// out: the answer was interrupted, or reached its limit while the model was thinking. All thinking is left out if it is
-/// bound to another beginning of the conversation: the API would drop it, but only after it was sent, and only for
-/// accounts that may ask for that.
+/// bound to another beginning of the conversation. The API would drop it, too, but only after it was sent, and only for
+/// accounts that may use this setting.
 fn content(message: &Message, is_bound_elsewhere: bool) -> Vec<Json> {
     let (results, others): (Vec<&Part>, Vec<&Part>) =
         message.parts.iter().partition(|part| matches!(part.block, Block::ToolResult(_)));
@@ -222,7 +223,7 @@ fn without_last_thinking(mut blocks: Vec<Json>) -> Vec<Json> {
     blocks
 }
 
-/// Returns true for a block that [`super::Messages`] attached to thinking. All other thinking is never sent.
+/// Returns true for a block that [`super::Messages`] attached to thinking. Any other thinking is never sent.
 fn is_thinking(block: &Json) -> bool {
     let kind = match block {
         Json::Value(block) => block["type"].as_str().map(str::to_owned),
@@ -232,19 +233,19 @@ fn is_thinking(block: &Json) -> bool {
     kind.is_some_and(|kind| kind == "thinking" || kind == "redacted_thinking")
 }
 
-/// Converts a part; `None` if the API has no form for it.
+/// Converts a part; `None` if the API cannot represent it.
 fn block(part: &Part, role: Role) -> Option<Json> {
     match &part.block {
         Block::Text(written) => text(written),
         Block::Blob(blob) => Some(if role == Role::User { media(blob) } else { mention(blob) }),
-        // Only complete blocks of this codec: thinking of an interrupted answer has no signature.
+        // Only complete blocks of this codec have data: thinking of an interrupted answer has no signature.
         Block::Thinking(_) | Block::Opaque(_) => part.opaque.as_deref().and_then(carried).map(Json::from),
         Block::ToolCall(call) => Some(tool_use(&call.id, &call.name, &call.input)),
         Block::ToolResult(result) => Some(tool_result(result)),
     }
 }
 
-/// Returns the block that this codec attached to its end.
+/// Parses the API's block that this codec attached to the end of a contract's block.
 fn carried(opaque: &str) -> Option<Value> {
     serde_json::from_str::<Value>(opaque).ok().filter(|block| block.get("type").is_some_and(Value::is_string))
 }

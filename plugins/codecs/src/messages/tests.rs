@@ -208,7 +208,7 @@ fn refused_eager_input_is_left_out() {
     let again = sent(&refuse(&mut stream, 400, named));
     expected["tools"] = json!([{"name": "now", "input_schema": {}}]);
     assert_eq!(again, expected);
-    // It is left out only once.
+    // The field is left out only once, so a second refusal is final.
     assert!(matches!(refuse(&mut stream, 400, named)[..], [Action::Fail(_)]));
     for (status, message) in [(400, "tools.0: no"), (500, named)] {
         let (mut stream, _) = Messages::begin(&request, settings(Thinking::Unsaid));
@@ -297,7 +297,7 @@ fn images_and_documents_are_inserted() {
     );
 }
 
-/// The user may add something while tools run, with files. Results must be the first blocks of the message.
+/// The user may add a message with files while tools run. Results must be the first blocks of the message.
 #[test]
 fn message_that_joins_a_turn_follows_the_results() {
     let call = |id: &str| {
@@ -388,7 +388,7 @@ fn thinking_is_sent_back_unchanged() {
         sent["messages"][1]["content"][0]["thinking"],
         "27 × 453: 27 × 400 = 10,800; 27 × 53 = 1,431. Together 12,231."
     );
-    // Also a block without a visible text.
+    // A block without visible text is sent back, too.
     let sent = body_of(&request(vec![user("?"), recorded("omitted_thinking"), user("!")]), Thinking::Unsaid);
     assert_eq!(
         sent["messages"][1]["content"][0],
@@ -455,7 +455,7 @@ fn cache_points_are_within_reach_of_earlier_ones() {
     let mut completion = request(vec![user("Go")]);
     completion.system = vec!["Be brief.".to_owned()];
     assert_eq!(cache_points(&body_of(&completion, Thinking::Unsaid)), [0]);
-    // The end of the request before has a point again, however wide the turn is.
+    // The end of the previous request has a point again, however many calls the turn has.
     let mut end = 0;
     let mut calls = 0;
     for width in [12, 1, 3, 40, 2] {
@@ -818,7 +818,7 @@ fn conversation_that_is_too_long_has_its_code() {
     let body = json!({"type": "error", "error": {"type": "invalid_request_error", "message": message}});
     let stream = || begin(&request(vec![user("?")]));
     assert_eq!(context_window::refused(stream(), 400, &body), too_long("context_window"));
-    // Also in the middle of a response.
+    // The same error in the middle of a response.
     let event = format!("event: error\ndata: {body}\n\n").into_bytes();
     let actions = recording::play(&mut stream(), &[event], &[]);
     let Some(Action::Fail(failure)) = actions.last() else { panic!("{actions:?}") };

@@ -1,4 +1,4 @@
-//! The JSON of the events of a stream. Unknown fields are ignored.
+//! The JSON of a stream's events. Unknown fields are ignored.
 
 use patchbay_provider_sdk as sdk;
 use serde::Deserialize;
@@ -79,8 +79,8 @@ pub(super) struct Error {
     message: String,
 }
 
-/// Parses the body of a refusal, `{"type": "error", "error": {"type", "message"}}`, even in the shortened forms of
-/// proxies: without the types, or with a text instead of the inner object. `None` without a message.
+/// Parses the body of a refusal, `{"type": "error", "error": {"type", "message"}}`, even in the shortened forms of proxies:
+/// without the types, or with a string instead of the inner object. `None` if there is neither a type nor a message.
 pub(super) fn refusal(body: &[u8]) -> Option<Error> {
     let body: Value = serde_json::from_slice(body).ok()?;
     let error = body.get("error")?;
@@ -133,7 +133,7 @@ impl Usage {
         self.output_tokens_details = more.output_tokens_details.or(self.output_tokens_details.take());
     }
 
-    /// Converts to the contract's usage. The API's `input_tokens` count only those after the last cache point.
+    /// Converts to the contract's usage. The API's `input_tokens` counts only the tokens after the last cache point.
     pub(super) fn total(&self) -> sdk::Usage {
         let cache_write_tokens = self.cache_creation_input_tokens.unwrap_or(0);
         let cache_read_tokens = self.cache_read_input_tokens.unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Converts the errors of these APIs and of compatible servers to failures of the contract.
+//! Converts the errors of OpenAI's APIs and of compatible servers to failures of the contract.
 
 use patchbay_provider_sdk::{Failure, Pair, Retry};
 use serde_json::Value;
@@ -28,8 +28,8 @@ pub fn refused(status: u16, headers: &[Pair], body: &[u8]) -> Failure {
     Failure { http_status: Some(status), code: error_body.code(), retry, ..failure(kind, error_body.message) }
 }
 
-/// Converts an error within an answer; `error` is the event or the object in it. An error without a known type is a server error,
-/// which had accepted the request: it is asked again.
+/// Converts an error within an answer; `error` is the event or the object in it. An error without a known type counts as a server
+/// error, which is retried, because the server had accepted the request.
 pub(crate) fn api_error(error: &Value) -> Failure {
     let error_body = ErrorBody::read(error).unwrap_or_default();
     let kind = error_body.kind().filter(|kind| *kind != "unknown").unwrap_or("server");
@@ -232,7 +232,7 @@ mod tests {
         }
         assert_eq!(refused(500, &[], "é".repeat(9999).as_bytes()).message.chars().count(), EXCERPT);
         assert_eq!(refused(500, &[], b"\xff\xfe").message, "\u{fffd}\u{fffd}");
-        // A whole answer instead of its events.
+        // A whole answer instead of events.
         let whole = refused(200, &headers(&[("content-type", "application/json")]), br#"{"choices": []}"#);
         assert_eq!((whole.kind.as_str(), whole.retry), ("unknown", Retry::Never));
         assert!(

@@ -1,4 +1,4 @@
-//! Helpers for the tests of both APIs.
+//! Helpers for the tests of OpenAI's two APIs.
 
 use patchbay_provider_sdk::{
     Action, BlobRef, Block, BlockKind, BodyPiece, CompletionRequest, Event, HttpRequest, Input, Message, Pair, Part,
@@ -88,7 +88,7 @@ pub(crate) fn body(request: &HttpRequest) -> Value {
     serde_json::from_str(&body_text(request)).expect("JSON")
 }
 
-/// Returns the summary of a body that arrives in one chunk.
+/// Returns the actions for a body that arrives in one chunk.
 pub(crate) fn answer<C: Codec>(mut stream: Stream<C>, body: &str) -> Vec<Action> {
     play(&mut stream, &[body.as_bytes().to_vec()], &[])
 }

@@ -18,10 +18,10 @@ pub struct Reasoning {
     /// The API's name for the effort; `None`: the model's default.
     pub effort: Option<&'static str>,
     /// True if the model may reason. Its encrypted reasoning is then requested; if the API refuses that, the
-    /// request is sent again without.
+    /// request is sent again without it.
     pub encrypted: bool,
-    /// True if a summary of the reasoning is requested with the effort. OpenAI has none for
-    /// organisations that are not verified.
+    /// True if a summary of the reasoning is requested with the effort. OpenAI refuses it
+    /// to organisations that are not verified.
     pub summary: bool,
 }
 
@@ -30,7 +30,7 @@ pub(super) fn http(body: &Json) -> HttpRequest {
     post("/responses", body)
 }
 
-/// Removes the request for a summary from a body. `None` if it has none.
+/// Removes the request for a summary from a body. `None` if the body has no effort and therefore no such request.
 pub(super) fn drop_summary(body: &mut Json, reasoning: &mut Reasoning) -> Option<()> {
     body.replace("reasoning", object! { "effort": reasoning.effort? });
     reasoning.summary = false;
@@ -176,7 +176,7 @@ fn assistant_items(parts: &[Part]) -> Vec<Json> {
                 "arguments": &call.input,
             },
             Block::Thinking(_) => {
-                // Without it the answer was interrupted, and the server could not use the thought.
+                // Without data, the answer was interrupted, and the server could not use the thought.
                 reasoning.extend(part.opaque.as_deref().and_then(Json::raw));
                 continue;
             }

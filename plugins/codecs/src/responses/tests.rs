@@ -112,7 +112,7 @@ fn tool_choices_have_their_api_values() {
     }
 }
 
-/// The user may add something while tools run, with files.
+/// The user may add a message with files while tools run.
 #[test]
 fn message_that_joins_a_turn_follows_the_results() {
     let items = input(vec![
@@ -253,7 +253,7 @@ fn model_messages_are_sent_back_with_their_data() {
         input(vec![message])[1],
         json!({"type": "message", "role": "assistant", "phase": "commentary", "content": "I'll look them up."})
     );
-    // An answer of another adapter has only its blocks.
+    // An answer from another adapter has blocks without data.
     let foreign = assistant(vec![(thought("hm"), None), (text_block("Yes."), None), (called("c", "t", "{}"), None)]);
     assert_eq!(
         input(vec![foreign]),
@@ -420,7 +420,7 @@ fn refused_first(reasoning: Reasoning, status: u16, param: &str) -> Vec<Action> 
     actions.extend(stream.resume(Input::BodyChunk(error.to_string().into_bytes())));
     actions.extend(stream.resume(Input::BodyEnd));
     if matches!(actions.as_slice(), [Action::Send(_)]) {
-        // The same is left out only once.
+        // The same field is left out only once.
         actions.extend(stream.resume(Input::ResponseHead(head)));
         actions.extend(stream.resume(Input::BodyChunk(error.to_string().into_bytes())));
         actions.extend(stream.resume(Input::BodyEnd));
@@ -459,7 +459,7 @@ fn refused_encrypted_reasoning_is_left_out() {
     let mut first = body(&sent(&with_extra(completion(vec![user(vec![text_block("hi")])])), REASONING));
     first.as_object_mut().expect("an object").remove("include");
     assert_eq!(body(again), first);
-    // The summary may be refused after it.
+    // The summary may be refused in the next attempt.
     let (mut stream, _) = begin(&completion(Vec::new()), REASONING);
     let mut refuse = |param: &str| {
         let error = json!({"error": {"message": "no", "param": param}}).to_string();

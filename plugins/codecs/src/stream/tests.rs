@@ -136,7 +136,7 @@ fn refusal_is_read_up_to_the_limit() {
         refused(vec![html(), chunk("abc"), chunk(&big), chunk("more")]),
         ["fail unknown Retry::Never 1 headers, 65536 bytes"]
     );
-    // JSON instead of events is the body of an error. If the body is lost, the message is, too.
+    // JSON instead of events is the body of an error. If the body is lost, its message is lost, too.
     let json = || head(200, "application/problem+json; x=y");
     assert_eq!(refused(vec![json(), chunk("{}"), Input::BodyEnd]), ["fail unknown Retry::Never 1 headers, 2 bytes"]);
     assert_eq!(refused(vec![json(), chunk("{}"), failed("reset")]), ["fail network Retry::Backoff it broke"]);
@@ -174,7 +174,7 @@ fn new_request_drops_the_previous_body() {
         run([chunk(first), head(200, "text/event-stream"), chunk(second)]),
         ["start 0", "send /again", "0 a", "end 0", "finish end-turn x"]
     );
-    // Also if the last event requests it, or if the rest of the body is malformed.
+    // The request is also sent if the last event causes it, or if the rest of the body is malformed.
     assert_eq!(run([chunk("event: again\ndata\n"), Input::BodyEnd]), ["send /again"]);
     assert_eq!(run([Input::BodyChunk(b"event: again\ndata\n\n\xff\n".to_vec()), Input::BodyEnd]), ["send /again", CUT]);
 }

@@ -1,6 +1,6 @@
 //! Runs the adapter without its sandbox, for `make bench`. Reads the bytes of an answer from standard input, passes
-//! them on in chunks, and prints the time of each in nanoseconds. The argument is the size of a chunk in bytes; 0: one
-//! chunk per event.
+//! them on in chunks, and prints the time for each chunk in nanoseconds. The argument is the size of a chunk in bytes;
+//! 0 means one chunk per event.
 
 use std::{
     env,

@@ -87,7 +87,7 @@ fn facts(model: &Value) -> Facts {
             facts.within("lifecycle", name, value);
         }
     }
-    // Last, because the levels of a model that the adapter does not know yet depend on the facts above.
+    // This comes last, because the levels of a model that the adapter does not know depend on the facts above.
     if let Some(id) = model["id"].as_str() {
         let known = thinking::Known::of(id, Some(facts.object()));
         facts.levels(|level| thinking::explain(&known, Some(level)));

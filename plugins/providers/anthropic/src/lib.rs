@@ -1,7 +1,7 @@
 //! The adapter of the provider `anthropic`: the Messages API of <https://api.anthropic.com>.
 //!
-//! [`patchbay_codecs::messages`] has the wire format. This crate has the manifest, in `models.json` the dated table of
-//! models, and in `thinking` the thinking levels of each model.
+//! [`patchbay_codecs::messages`] implements the wire format. This crate contains the manifest, the dated table of
+//! models (`models.json`), and the thinking levels of each model (`thinking`).
 #![deny(missing_docs)]
 
 mod catalogue;

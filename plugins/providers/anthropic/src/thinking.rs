@@ -15,7 +15,7 @@ const MIN_BUDGET: u32 = 1024;
 /// The most tokens of an answer including thinking, for a model with a budget.
 const OUTPUT_LIMIT: u32 = 64_000;
 
-/// Tokens for the answer in addition to its thinking. The API refuses a budget that leaves none.
+/// Tokens for the answer in addition to its thinking. The API refuses a budget that leaves no tokens for the answer.
 const ANSWER: u32 = 4096;
 
 /// The default limit of an answer without thinking. Every model here supports it, and few answers are as long.
@@ -26,13 +26,13 @@ const ALWAYS: &str = "This model does not support disabling thinking";
 /// How the thinking of a model is turned on and off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Family {
-    /// By a budget in tokens; off by default. Before 4.6.
+    /// By a budget in tokens; off by default. For models before 4.6.
     Budget,
-    /// By an effort; off by default. 4.6 to 4.8.
+    /// By an effort; off by default. For models from 4.6 to 4.8.
     Optional,
     /// By an effort; on by default, and turned off with this type.
     Default(&'static str),
-    /// By an effort; always on. Also all models that this table does not know, because they accept these requests.
+    /// By an effort; always on. Also assumed for all models that this table does not know, because they accept such requests.
     Always,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct Known<'a> {
 }
 
 impl<'a> Known<'a> {
-    /// `facts` are described in [`crate::catalogue`].
+    /// Returns the properties of `model`. [`crate::catalogue`] describes `facts`.
     pub(crate) fn of(model: &'a str, facts: Option<&Map<String, Value>>) -> Self {
         let words = |name: &str| facts.and_then(|facts| facts.get(name)).and_then(Value::as_array);
         let limit = facts.and_then(|facts| facts.get("max-output-tokens")).and_then(Value::as_u64);
@@ -103,7 +103,8 @@ pub(crate) fn settings(known: &Known<'_>, level: Option<Level>, forced: bool, as
     }
 }
 
-/// Lowers a budget for thinking to half of the limit of the answer, which counts both. A limit too low for that turns thinking off.
+/// Lowers a thinking budget to half of the answer's limit, which counts thinking and answer together. If that is less than the
+/// smallest budget, thinking is turned off.
 fn limited(thinking: Thinking, asked: Option<u32>) -> Thinking {
     match (thinking, asked.map(|asked| asked / 2)) {
         (Thinking::Budget(_), Some(half)) if half < MIN_BUDGET => Thinking::Unsaid,
@@ -120,7 +121,7 @@ fn wire(known: &Known<'_>, level: Option<Level>) -> Thinking {
         (Family::Budget, Some(level)) => {
             Thinking::Budget(level.budget(MIN_BUDGET, max_budget(model)).min(OUTPUT_LIMIT - ANSWER))
         }
-        // The same as no setting, but with the thoughts in words.
+        // Thinks as without a setting, but also returns summaries of the thoughts.
         (Family::Default(_) | Family::Always, None) => Thinking::Adaptive(None),
         (Family::Default(off), Some(Level::None)) => Thinking::Off(off),
         (Family::Always, Some(Level::None)) => Thinking::Adaptive(Some(Level::Low.word())),
@@ -162,7 +163,7 @@ pub(crate) fn explain(known: &Known<'_>, level: Option<&str>) -> ThinkingPlan {
 
 /// Returns the required `max_tokens`. `asked` limits the answer and its thinking together.
 fn max_tokens(known: &Known<'_>, thinking: Thinking, asked: Option<u32>) -> u32 {
-    // Newer models have larger limits, and the API reports a limit that is too large.
+    // Newer models have larger limits. If a limit is too large, the API says so.
     let limit = if known.family == Family::Budget { OUTPUT_LIMIT } else { known.limit.unwrap_or(u32::MAX).max(1) };
     let tokens = match thinking {
         Thinking::Unsaid | Thinking::Off(_) => asked.unwrap_or(UNSAID),
@@ -197,8 +198,8 @@ fn is_newer(model: &str) -> bool {
     version(model).is_none_or(|version| version > (5, 5))
 }
 
-/// Returns true for models that bind their thinking to the conversation: Fable and Mythos from 5.1, others from
-/// 5.5, and those without a version.
+/// Returns true for models that bind their thinking to the conversation: Fable and Mythos from 5.1, other
+/// models from 5.5, and models without a version.
 fn binds_thinking(model: &str) -> bool {
     version(model).is_none_or(|version| version > (5, 0))
 }
@@ -371,7 +372,7 @@ mod tests {
                 assert_eq!(shown.warning.as_deref(), Some("This model has no level med; low is sent instead"));
                 assert_eq!(settings(&known, Some(Level::High), false, None).max_tokens, 9000);
             }
-            // The table knows these better.
+            // The facts are ignored for models in the table.
             assert_eq!(Known::of("claude-opus-5", Some(&facts)).family, Family::Default("disabled"));
             assert_eq!(Known::of("claude-sonnet-4-5", Some(&facts)).family, Family::Budget);
         }

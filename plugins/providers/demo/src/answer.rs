@@ -65,7 +65,7 @@ pub(crate) fn answer(request: &CompletionRequest) -> Answer {
 }
 
 impl Answer {
-    /// Follows the commands in the user's last text, or after a notification the agent's `on mail` lines.
+    /// Follows the commands in the user's last text, or, after a notification, the agent's `on mail` lines.
     fn follow(&mut self, request: &CompletionRequest, own: &Own<'_>) {
         let (mut texts, number) = history::last_said(&own.messages);
         let lines = mail::lines(own, &texts);
@@ -76,7 +76,7 @@ impl Answer {
         }
         let results = results(own);
         let round = script::round(&texts, number, &Variables::new(own));
-        // Results are listed, unless a `then` line of this round replaces that.
+        // Results are listed, unless this round has `then` lines.
         let echo = if number == 0 || round.is_none() { results } else { Vec::new() };
         let round = round.unwrap_or_default();
         self.text = text(request, &round, echo);
@@ -188,7 +188,7 @@ fn calls(request: &CompletionRequest, round: &Round<'_>) -> Vec<Call> {
     ids.zip(&round.calls).map(call).collect()
 }
 
-/// Repeats `text` until it has `count` words.
+/// Returns the first `words` words of `text`, which is repeated if it is too short.
 fn first_words(text: &str, words: usize) -> String {
     let text = if text.trim().is_empty() { BROKEN } else { text };
     text.split_whitespace().cycle().take(words).collect::<Vec<_>>().join(" ")

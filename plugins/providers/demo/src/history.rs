@@ -20,7 +20,7 @@ pub(crate) fn last_said<'a>(messages: &[OwnMessage<'a>]) -> (Vec<&'a str>, usize
     (Vec::new(), rounds)
 }
 
-/// Formats a result as one text; other contents by kind and size.
+/// Formats a result as one text, in which blobs appear as media type and size.
 pub(crate) fn content(result: &ToolResult) -> String {
     let piece = |piece: &Piece| match piece {
         Piece::Text(text) => text.clone(),
@@ -29,7 +29,7 @@ pub(crate) fn content(result: &ToolResult) -> String {
     result.content.iter().map(piece).collect::<Vec<_>>().join("\n")
 }
 
-/// Returns the number of the next call. It is unique in the conversation, even if its beginning is missing.
+/// Returns the number of the next call. It is unique in the conversation, even if the beginning of the conversation is missing.
 pub(crate) fn next_call(messages: &[Message]) -> u64 {
     let calls = blocks(messages).filter_map(|(_, block)| match block {
         Block::ToolCall(call) => Some(call),
@@ -42,7 +42,7 @@ pub(crate) fn next_call(messages: &[Message]) -> u64 {
     count.max(highest) + 1
 }
 
-/// Returns the thought of `model` about `count` messages.
+/// Returns the thought of `model` about this number of messages.
 pub(crate) fn thought(model: &str, level: &str, messages: usize) -> String {
     let s = if messages == 1 { "" } else { "s" };
     format!("{} at level {level} about {messages} message{s}.", thinking(model))

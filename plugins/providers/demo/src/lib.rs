@@ -8,8 +8,8 @@
 //! | `say TEXT` | answers exactly TEXT instead of the echo |
 //! | `repeat N TEXT` | answers TEXT N times with spaces between, instead of the echo; at most 1,000,000 words or 8 MiB |
 //! | `call NAME {…}` | calls the tool NAME after the text; the input is everything from `{` to the end of the line, JSON or not; several calls keep their order |
-//! | `then LINE` | LINE is for the next round, after the results of the calls; LINE is any command except `then`; several `then` are several rounds |
-//! | `fail KIND` | fails at once with a kind of the contract such as `rate-limit`; the host decides about retries |
+//! | `then LINE` | LINE is for the next round, after the results of the calls; LINE is any command except `then`; several `then` lines make several rounds |
+//! | `fail KIND` | fails immediately with a kind of the contract such as `rate-limit`; the host decides about retries |
 //! | `fail KIND S` | the same, with a retry after S seconds; 0 is one millisecond, since a delay of zero counts as none |
 //! | `fail KIND never` | the same, without a retry |
 //! | `fail … after N` | fails after N words, in the middle of the answer |
@@ -24,7 +24,7 @@
 //! notification's first line.
 //!
 //! `say`, `repeat` and the input of `call` may contain variables. In the input of a call values are escaped for JSON;
-//! an unknown one is `none`. At most 8 MiB of values are inserted into an answer; further ones are `none`.
+//! an unknown variable is `none`. At most 8 MiB of values are inserted into an answer; further values are `none`.
 //!
 //! | variable | value |
 //! | --- | --- |
@@ -32,7 +32,7 @@
 //! | `$child1`, `$child2` … | UUIDs of its children, from its successful calls of `fork`, in order |
 //! | `$mail1` …, `$from1` … | number and sender of the mails in its last successful `mail_check` or `mail_filter`, in order |
 //! | `$message1` … | texts of its successful calls of `mail_read` in this turn, in order; without any, the mails that notifications have shown since the user's last text |
-//! | `$$` | a `$`: with `call fork {"prompt": "say $$parent"}` the child says its parent |
+//! | `$$` | a `$`: with `call fork {"prompt": "say $$parent"}` the child says its parent's UUID |
 //!
 //! The host tells the agent who it is in a separate text before the agent's first text (see `own`). That text is never
 //! echoed. Calls, results and `on mail` lines before it belong to the agent's ancestors, and do not count.
@@ -41,8 +41,8 @@
 //! instead of echoed: `Skill instructions, N lines, and: TEXT`. TEXT is any other text, otherwise the text in the
 //! instructions between two lines with a tag, such as `<goal>` and `</goal>`.
 //!
-//! A message may have several texts, because a failed or stopped one is sent again before the next. So `fail`, `pause`
-//! and `hang` only have an effect in the last text.
+//! A message may have several texts, because a failed or stopped text is sent again before the next one. So `fail`,
+//! `pause` and `hang` only have an effect in the last text.
 //!
 //! Tool results are answered with a line each, `NAME said: CONTENT` or `NAME failed: CONTENT`, unless there is a
 //! `then`. If the last message begins with `Summarise the conversation so far.`, the answer is `Summary: N messages,
@@ -54,8 +54,8 @@
 //!
 //! An answer is sent word by word, 20 ms apart. The option `delay-ms` changes that; 0 means no delays (except one of 0
 //! ms every 1,000 words, to keep steps small). Tokens are words: input tokens of all texts, calls, results and tools;
-//! output tokens of texts, thoughts, and names and inputs of calls. Answers end at `max-output-tokens`. Any model but
-//! the three fails with `not-found`.
+//! output tokens of texts, thoughts, and names and inputs of calls. Answers end at `max-output-tokens`. Models other
+//! than these three fail with `not-found`.
 
 mod answer;
 mod context;

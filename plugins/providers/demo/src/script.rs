@@ -35,7 +35,7 @@ pub(crate) enum Retries {
     After { seconds: u64 },
 }
 
-/// A failure at the end of an answer.
+/// A failure that ends an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fail<'a> {
     pub(crate) kind: &'a str,
@@ -82,8 +82,8 @@ pub(crate) fn round<'a>(texts: &[&'a str], number: usize, variables: &Variables<
     let mut round = Round::default();
     let mut later = 0;
     for (index, text) in texts.iter().enumerate() {
-        // A text whose turn failed, or was stopped, may be sent again in one message with the next, and
-        // must not fail or wait again.
+        // A text whose turn failed, or was stopped, may be sent again in one message with the next
+        // text, and must not fail or wait again.
         let is_repeated = |word: &Command<'_>| {
             index + 1 < texts.len() && matches!(word, Command::Fail(_) | Command::Pause { .. } | Command::Hang)
         };
@@ -112,7 +112,7 @@ pub(crate) fn round<'a>(texts: &[&'a str], number: usize, variables: &Variables<
     (number <= later).then_some(round)
 }
 
-/// The least number of lines of a text with a heading that is taken as skill instructions.
+/// The minimum number of lines of a text with a heading that counts as skill instructions.
 const LONG: usize = 20;
 
 fn is_instructions(text: &str) -> bool {
@@ -203,7 +203,7 @@ fn command(line: &str) -> Option<Command<'_>> {
     }
 }
 
-/// Parses `KIND [SECONDS|never] [after N [words]]`. With any further word the line is text.
+/// Parses `KIND [SECONDS|never] [after N [words]]`. If any other word follows, the line is plain text.
 fn fail(rest: &str) -> Option<Fail<'_>> {
     let mut words = rest.split_whitespace().peekable();
     let kind = words.next().filter(|kind| KINDS.contains(kind))?;

@@ -10,8 +10,8 @@ use crate::answer::{Answer, Call, End};
 const WORDS_A_STEP: usize = 1_000;
 /// The most pieces into which a call's input is split.
 const PIECES: usize = 3;
-/// How long an answer without an end waits, again and again. The host rejects a wait that exceeds the remaining time of
-/// the exchange, so a longer wait would end the answer earlier.
+/// The length of each wait of an answer that never ends. The host rejects a wait that exceeds the remaining time of the
+/// exchange, so a longer wait would end the answer earlier.
 pub(crate) const HANG_MS: u32 = 1_000;
 
 pub(crate) struct Steps {

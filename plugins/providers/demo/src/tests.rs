@@ -54,7 +54,7 @@ fn skill_instructions_are_counted() {
     assert_eq!(ask(&format!("# Plan\n{rules}")).text(), "Skill instructions, 21 lines.");
     let two = run(request(vec![user(vec![text(&plan), text("Move the bakery")])]));
     assert_eq!(two.text(), "Skill instructions, 25 lines, and: Move the bakery");
-    // Not a short text with a heading, and not a long one without.
+    // A short text with a heading and a long text without one are not instructions.
     assert_eq!(ask("# Plan\nRule.").text(), "You said: # Plan\nRule.");
     assert!(ask(&rules).text().starts_with("You said: Rule.\n"));
 }
@@ -175,7 +175,7 @@ fn fail_after_words_breaks_the_answer() {
     assert_eq!(ask("fail network after 9").text(), "This answer breaks off before its end. This answer");
     let said = ask("fail network after 0");
     assert_eq!((said.blocks.len(), said.text(), said.open), (1, "", true));
-    // Also in a later round.
+    // A later round can fail, too.
     let mut messages = vec![person("call a {}\nthen fail server never after 1")];
     messages.extend([run(request(messages.clone())).message(), user(vec![result("call_1", "a", "1")])]);
     assert_eq!(run(request(messages)).failure().kind, "server");
@@ -194,7 +194,7 @@ fn hang_never_ends_the_answer() {
     let said = ask("say one two\ncall x {}\n hang ");
     assert!(said.hangs && said.open && said.calls().is_empty(), "{said:?}");
     assert_eq!(said.text(), "one two");
-    // In a later round.
+    // A later round can hang, too.
     let mut messages = vec![person("call a {}\nthen hang")];
     messages.extend([run(request(messages.clone())).message(), user(vec![result("call_1", "a", "1")])]);
     assert!(run(request(messages)).hangs);
@@ -286,7 +286,7 @@ fn summary_names_the_last_text() {
     let long = "fail server\n".to_owned() + &"ä".repeat(100);
     let said = run(request(vec![person("first"), answer("a"), person(&long), answer("b"), person(please)]));
     assert_eq!(said.text(), format!("Summary: 4 messages, last: fail server {}", "ä".repeat(48)));
-    // In one message with a text.
+    // The request for a summary is in one message with a text.
     let said = run(request(vec![person("first"), answer("a"), user(vec![text("second"), text(please)])]));
     assert_eq!(said.text(), "Summary: 3 messages, last: second");
     let called = user(vec![result("call_1", "a", "1"), text(please)]);
@@ -383,7 +383,7 @@ fn manifest_and_levels() {
 }
 
 proptest! {
-    /// For any text the contract holds and the answer is deterministic.
+    /// For any text, the contract is kept and the answer is deterministic.
     #[test]
     fn any_text_keeps_the_contract(
         lines in proptest::collection::vec(

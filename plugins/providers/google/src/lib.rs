@@ -1,7 +1,7 @@
 //! The adapter of the provider `google`: Gemini models.
 //!
-//! [`patchbay_codecs::gemini`] has the wire format. This crate has the manifest, and in `thinking` the thinking levels
-//! of each model.
+//! [`patchbay_codecs::gemini`] implements the wire format. This crate contains the manifest and the thinking levels of
+//! each model (`thinking`).
 #![deny(missing_docs)]
 
 mod catalogue;

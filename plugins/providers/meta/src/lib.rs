@@ -1,13 +1,13 @@
-//! The adapter of the provider `meta`: Muse models by the Meta Model API, which has the format of OpenAI Responses. It
-//! also has the prefix `llama-`, unless another provider claims it: the models of these names ended with the Llama API,
-//! so requests to them fail until Meta serves such a model again.
+//! The adapter of the provider `meta`: Muse models through the Meta Model API, which has the format of OpenAI
+//! Responses. It also has the prefix `llama-`, unless another provider claims that prefix: its models were shut down
+//! with the Llama API, so requests to them fail until Meta serves such a model again.
 //!
 //! Meta recommends Responses: the reasoning of its Chat Completions is empty for external callers and could not be
 //! sent back between tool calls (2026-11-23: dev.meta.ai, "Reasoning", quoted in deepnoodle-ai/dive#279, which ran
 //! it; promptfoo and ai-sdk.dev, "Meta"). The Llama API, which this adapter used before, ended on 2026-07-06
 //! (2026-11-23: promptfoo.dev, "Meta").
 //!
-//! This crate has the manifest, in `models.json` the dated table of models, and in `thinking` the thinking levels.
+//! This crate contains the manifest, the dated table of models (`models.json`), and the thinking levels (`thinking`).
 #![deny(missing_docs)]
 
 mod catalogue;
@@ -26,8 +26,8 @@ use patchbay_provider_sdk::{
 /// The dated table of models.
 const TABLE: &str = include_str!("../models.json");
 
-/// The prefix of the models of the Llama API. Other services have models of such names, so it belongs to a provider that the
-/// operator configures or allows for it.
+/// The prefix of the models of the Llama API. Other services have models with such names, too, so a provider that the
+/// operator configures or allows for this prefix takes precedence.
 const LLAMA: &str = "llama-";
 /// A model of the table. All models of the Llama API ended together with it.
 const ENDED: &str = "Llama-3.3-70B-Instruct";
@@ -63,7 +63,7 @@ impl Adapter for Meta {
     }
 
     fn begin(mut request: CompletionRequest) -> (Self, Vec<Action>) {
-        // The API accepts no other choice than `auto` (2026-11-23, ocaml.org, chatoyant.provider `Meta`).
+        // The API accepts only the choice `auto` (2026-11-23, ocaml.org, chatoyant.provider `Meta`).
         match std::mem::replace(&mut request.tool_choice, ToolChoice::Auto) {
             ToolChoice::None => request.tools.clear(),
             ToolChoice::Auto | ToolChoice::Required | ToolChoice::Named(_) => {}

@@ -29,7 +29,7 @@ pub(crate) fn thinking(model: &str, level: Option<&str>) -> (Reasoning, Thinking
     (Reasoning { effort, encrypted: reasons, summary: true }, plan)
 }
 
-/// Returns the efforts of a model above `minimal`. Newer models, which this table does not know, have all.
+/// Returns a model's efforts above `minimal`. Newer models, which this table does not know, are assumed to have all of them.
 fn levels(model: &str) -> &'static [Level] {
     let older = ["muse-spark-1.1", "muse-spark-1.2"].iter().any(|id| model.starts_with(id));
     if older || model.ends_with("-contributor") { &ALL[..4] } else { &ALL }

@@ -25,7 +25,7 @@ impl Catalogue for Models {
 
 catalogue!(Models);
 
-/// Adds the levels if the server reports whether the model thinks. Otherwise nothing is known.
+/// Adds the levels if the server reports whether the model thinks. Otherwise the levels are unknown.
 fn complete(_: &str, facts: &mut Facts) {
     if facts.get("efforts").is_some() || facts.get("capabilities").is_some_and(|can| can["thinking"].is_boolean()) {
         let known = facts.object().clone();

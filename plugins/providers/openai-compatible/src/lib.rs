@@ -7,10 +7,11 @@
 //!   know) or `max_completion_tokens`,
 //! * `reasoning`: `effort` (the default) sends thinking levels as `reasoning_effort`; `off` sends none, for servers
 //!   that refuse the field.
-//! * `reasoning-history`: `keep` (the default) sends the model's thinking back in the field in which it came, as DeepSeek and
-//!   others demand; `drop` sends none, for servers that reject their own field.
-//! * `cache-key`: `send` sends a key of the session as `prompt_cache_key`, by which a service finds its cache; `off` is the default.
-//! * `cache`: `anthropic` asks a server such as OpenRouter to cache the prompts of Claude; `off` is the default.
+//! * `reasoning-history`: `keep` (the default) sends the model's thinking back in its original field, as DeepSeek and others
+//!   require; `drop` sends none, for servers that reject their own field.
+//! * `cache-key`: `send` sends a key for the session as `prompt_cache_key`, which helps a service to find its cache; `off` is the
+//!   default.
+//! * `cache`: `anthropic` makes a server such as OpenRouter cache Claude's prompts; `off` is the default.
 #![deny(missing_docs)]
 
 mod catalogue;

@@ -25,8 +25,8 @@ impl Catalogue for Models {
 
 catalogue!(Models);
 
-/// Returns true for models of conversations. Snapshots (`gpt-5.4-2026-03-05`), models for research and fine-tuned models are
-/// reached by their names only.
+/// Returns true for conversation models. Snapshots (`gpt-5.4-2026-03-05`), research models and fine-tuned models are not
+/// offered: they can only be chosen by name.
 fn is_offered(id: &str) -> bool {
     let is = |word: &str| id.split('-').any(|part| part == word);
     let is_dated = id.split('-').any(|part| part.len() == 4 && part.starts_with("20") || part == "0613");

@@ -1,11 +1,11 @@
 //! The adapter of the provider `openai`: the Responses API.
 //!
-//! `patchbay_codecs::responses` has the wire format. This crate has the manifest, and in `thinking` the thinking levels
-//! of each family of models.
+//! `patchbay_codecs::responses` implements the wire format. This crate contains the manifest and the thinking levels of
+//! each family of models (`thinking`).
 //!
 //! The operator's option `summary`: `auto` (the default) requests summaries of the model's reasoning for
-//! display; `off` requests none. OpenAI does not offer them to unverified organisations; the codec then
-//! repeats the request without them.
+//! display; `off` requests none. OpenAI refuses them to unverified organisations, in which case the
+//! codec repeats the request without them.
 #![deny(missing_docs)]
 
 mod catalogue;
@@ -87,7 +87,7 @@ impl Models for Openai {
     fn facts(model: &str, _: &[Pair]) -> String {
         match thinking::is_known(model) {
             true => models::unlisted(TABLE, model, |level| Self::explain_thinking(model, Some(level))),
-            // Levels without a model that has them would be a guess.
+            // The levels of a model whose family is unknown would be a guess.
             false => models::unknown(TABLE),
         }
     }

@@ -1,7 +1,7 @@
 //! The thinking setting for each model and level. Sending and display use the same table, and therefore always agree.
 //!
 //! Checked on 2026-11-23: `ReasoningEffort` and `ChatModel` of the Python SDK openai 3.54.0; the values that the API accepts
-//! for each model: enricoros/big-AGI#944 and #1159 (asked of the API), BerriAI/litellm-docs#1173 and docs.litellm.ai,
+//! for each model: enricoros/big-AGI#944 and #1159 (measured on the API), BerriAI/litellm-docs#1173 and docs.litellm.ai,
 //! "GPT-6 Sol and GPT-6 Luna" and "GPT-6.1 Terra", anomalyco/models.dev#331 (`gpt-5-pro`) and its tables of 2026-07-02 (up to
 //! `gpt-5.5`), eyaltoledano/claude-task-master#1508 (`gpt-5.2-pro`), mnfst/modelparams.dev#88 (`gpt-5.6-sol`).
 
@@ -20,7 +20,7 @@ pub(crate) struct Thinking {
 enum Efforts {
     /// The model does not reason: `gpt-4o` and others.
     Not,
-    /// These, in ascending order. `none` tells how the level `none` is sent.
+    /// The model accepts these efforts, in ascending order. `none` determines how the level `none` is sent.
     Of { none: NoThinking, levels: Vec<Level> },
 }
 
@@ -38,7 +38,7 @@ enum NoThinking {
     Default,
     /// The lowest effort of the model.
     Least,
-    /// Nothing is sent, because not all models accept the effort `none`: a deployment, whose model is unknown.
+    /// Nothing is sent, because the model of a deployment is unknown, and not all models accept the effort `none`.
     Unknown,
 }
 
@@ -76,14 +76,14 @@ pub(crate) fn thinking(model: &str, level: Option<&str>, facts: Option<&Map<Stri
     }
 }
 
-/// Returns true if the name of a model tells which efforts it has.
+/// Returns true if the name of a model reveals its efforts.
 pub(crate) fn is_known(model: &str) -> bool {
     known_efforts(model).is_some()
 }
 
 /// Returns the efforts of a model whose name does not reveal them, such as the name of an Azure
-/// deployment: the levels that the host passes on from `config.toml`. Without them all are assumed to
-/// work, and the API refuses any that do not.
+/// deployment: the levels that the host passes on from `config.toml`. Without such levels, all
+/// efforts are assumed to work, and the API refuses any that do not.
 fn named_efforts(facts: Option<&Map<String, Value>>) -> Efforts {
     let named = facts.and_then(|facts| facts.get("levels")).and_then(Value::as_array);
     let has = |level: &Level| named.is_some_and(|named| named.iter().any(|named| named["level"] == level.name()));
@@ -97,7 +97,7 @@ fn named_efforts(facts: Option<&Map<String, Value>>) -> Efforts {
 }
 
 /// Returns the efforts of a model that is known by its name; `None` for other names. A newer model that this table does not know
-/// is taken to have all of them.
+/// is assumed to accept all efforts.
 fn known_efforts(model: &str) -> Option<Efforts> {
     let of = |none, levels: &[Level]| Some(Efforts::Of { none, levels: levels.to_vec() });
     let (to_high, to_xhigh) = (&ALL[..3], &ALL[..4]);
@@ -107,7 +107,7 @@ fn known_efforts(model: &str) -> Option<Efforts> {
     if ["gpt-4", "gpt-3.5", "gpt-35-", "chatgpt-"].iter().any(|plain| model.starts_with(plain)) {
         return Some(Efforts::Not);
     }
-    // The name without its variant: `gpt-5.1` of `gpt-5.1-mini`, `o3` of `o3-2025-04-16`.
+    // The name without its variant: `gpt-5.1` for `gpt-5.1-mini`, `o3` for `o3-2025-04-16`.
     if let Some(rest) = model.strip_prefix("gpt-") {
         let (name, variant) = rest.split_once('-').unwrap_or((rest, ""));
         let is = |word: &str| variant.split('-').any(|part| part == word);

@@ -1,5 +1,5 @@
 //! Lists the provider's models with `GET /v1/language-models`. Checked on 2026-11-23 against xAI's OpenAPI description
-//! (`ListLanguageModelsResponse`). Prices are in US cents for 100 million tokens. The API reports no context windows.
+//! (`ListLanguageModelsResponse`). Prices are in US cents per 100 million tokens. The API reports no context windows.
 
 use patchbay_codecs::listing::{Api, Facts, Page, Pages, amount, contains, list, unix_date};
 use patchbay_codecs::openai::{CREDENTIAL, get, refused};

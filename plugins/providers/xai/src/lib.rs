@@ -1,7 +1,7 @@
 //! The adapter of the provider `xai`: xAI's variant of the Responses API.
 //!
-//! `patchbay_codecs::responses` has the wire format. This crate has the manifest, and in `thinking` the thinking levels
-//! of each model.
+//! `patchbay_codecs::responses` implements the wire format. This crate contains the manifest and the thinking levels of
+//! each model (`thinking`).
 #![deny(missing_docs)]
 
 mod catalogue;

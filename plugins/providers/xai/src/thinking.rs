@@ -1,7 +1,7 @@
 //! The thinking setting for each model and level. One table is used for sending and for showing.
 //!
-//! Checked on 2026-11-23: docs.x.ai, "Reasoning" (`grok-4.3`); theopenco/llmgateway#3669 (`grok-4.5` and `grok-4.6`, asked of
-//! the API); the release notes of @ai-sdk/xai 4.0.8 (`grok-4.20-reasoning` refuses an effort); acedergren/
+//! Checked on 2026-11-23: docs.x.ai, "Reasoning" (`grok-4.3`); theopenco/llmgateway#3669 (`grok-4.5` and `grok-4.6`, measured
+//! on the API); the release notes of @ai-sdk/xai 4.0.8 (`grok-4.20-reasoning` refuses an effort); acedergren/
 //! opencode-oci-provider v0.2.3 and docs.x.ai, "Reasoning" of 2025 (`grok-4` and its fast variants refuse it); docs.x.ai, "Grok
 //! 4.7"; anomalyco/models.dev of 2026-07-02 (`grok-build-0.1`, `grok-4.20-multi-agent`).
 
@@ -14,7 +14,7 @@ use patchbay_provider_sdk::ThinkingPlan;
 enum Governed {
     /// By an effort up to `high`; `none` turns it off.
     Optional,
-    /// By one of these efforts, which is at least `low`. Also newer models, which this table does not know.
+    /// By one of these efforts, of which `low` is the lowest. Also assumed for newer models, which this table does not know.
     Always(&'static [Level]),
     /// The model thinks, and refuses an effort.
     Fixed,
@@ -54,12 +54,12 @@ pub(crate) fn thinking(model: &str, level: Option<&str>) -> (Reasoning, Thinking
 }
 
 fn governed(model: &str) -> Governed {
-    // The name as far as its version: `grok-4` of `grok-4-0709` and `grok-4-fast`, `grok-4.20` of `grok-4.20-0309-reasoning`.
+    // The name up to its version: `grok-4` for `grok-4-0709` and `grok-4-fast`, `grok-4.20` for `grok-4.20-0309-reasoning`.
     let version = model.strip_prefix("grok-").and_then(|rest| rest.split('-').next()).unwrap_or_default();
     match version {
         _ if model.contains("non-reasoning") => Governed::Not,
         "4.3" => Governed::Optional,
-        // Its effort is the number of agents.
+        // Its effort sets the number of agents.
         "4.20" if model.contains("multi-agent") => Governed::Always(TO_XHIGH),
         "2" | "3" | "4" | "4.20" | "code" | "build" => Governed::Fixed,
         "4.5" | "4.6" => Governed::Always(TO_HIGH),

@@ -60,7 +60,7 @@ impl Error {
         Self::new(Kind::TooLarge, message)
     }
 
-    /// Sets the column if it is not set yet: callers closer to the cause come first.
+    /// Sets the column if it is not set yet, because the caller closest to the cause sets it first.
     #[must_use]
     pub(crate) fn at(mut self, column: usize) -> Self {
         self.column.get_or_insert(column);

@@ -164,13 +164,13 @@ fn incomplete() -> Error {
     Error::syntax("the expression is incomplete")
 }
 
-/// Estimates the bits of the result; 0 for an operation that is refused at once.
+/// Estimates the bits of the result; 0 for an operation that is refused anyway.
 fn factorial_bits(number: &Number) -> u64 {
     let n = number.whole().and_then(|whole| u32::try_from(whole).ok()).filter(|n| *n <= MAX_FACTORIAL).unwrap_or(0);
     u64::from(n) * MAX_BITS / u64::from(MAX_FACTORIAL)
 }
 
-/// Returns an upper bound of the bits of the result. Results over the limit are refused before they are computed.
+/// Returns an upper bound on the bits of the result. Results over the limit are refused before they are computed.
 fn power_bits(base: &Number, exponent: &Number) -> u64 {
     let times = exponent.whole().and_then(|whole| u64::try_from(whole.unsigned_abs()).ok()).unwrap_or(0);
     base.bits().saturating_mul(times).min(4 * MAX_BITS)
@@ -272,7 +272,7 @@ mod tests {
         }
     }
 
-    /// Without a budget these would take seconds to minutes.
+    /// Without a budget, these expressions would take seconds to minutes.
     #[test]
     fn work_is_bounded() {
         for unit in ["7^-9999+9^-9999", "1e39000", "9999!", "3^80000", "1e-39000", "sqrt(3^80000,9)", "5^-9999*3^9999"]

@@ -1,6 +1,6 @@
 //! Formats a value as the one line of the answer.
 //!
-//! A whole number is printed as it is. A fraction with a finite expansion of at most [`MAX_PLACES`] places is printed
+//! A whole number is printed in full. A fraction with a finite expansion of at most [`MAX_PLACES`] places is printed
 //! as a decimal, any other fraction as `1/3 ≈ 0.3333333333`: the exact fraction, then ten digits. The text before the
 //! `≈` is an expression with the same value.
 
@@ -21,7 +21,7 @@ use crate::{
 /// The number of digits of an approximation.
 const DIGITS: usize = 10;
 
-/// The most bits of a number that a message shows completely; longer ones would hide the message.
+/// The most bits of a number that a message shows completely; longer numbers would hide the message.
 const BRIEF_BITS: u64 = 200;
 
 /// The most characters of a word that a message shows completely.
@@ -126,7 +126,7 @@ fn approximate(number: &Number) -> String {
     if num.is_zero() {
         return "0".to_owned();
     }
-    // An estimate of the decimal exponent from the lengths in bits, at most two too small; the loop below corrects it.
+    // An estimate of the decimal exponent from the bit lengths. It may be up to two too small, which the loop below corrects.
     let bits = bits(&num) as i64 - bits(&den) as i64 - 1;
     let mut exponent = (bits * 30_103).div_euclid(100_000);
     let digits = loop {

@@ -1,8 +1,8 @@
 //! The skill `calc`: exact arithmetic on big numbers and on quantities of data and time.
 //!
 //! One tool, `eval`, evaluates one expression and returns one line. All values are rational numbers, so nothing is rounded
-//! unless the expression asks for it; floats and irrational numbers are not supported. Expressions are not trusted:
-//! their length, depth, numbers and work are limited, and an expression over a limit is a clear error.
+//! unless the expression asks for it; floats and irrational numbers are not supported. Expressions are not trusted: their
+//! length, depth, numbers and work are limited, and an expression that exceeds a limit fails with a clear error.
 //!
 //! The steps of a call:
 //!
@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(eval(input("1\n+\n1")).unwrap(), "2");
     }
 
-    /// Text that is almost an expression, which gets further than random text.
+    /// Text that is almost an expression. It reaches more of the code than random text does.
     fn nearly() -> impl Strategy<Value = String> {
         let word = prop::sample::select(vec![
             "0", "1", "7", "0.5", "1e9", "1e-40", "1e39000", "0xff", "9999", "+", "-", "*", "/", "%", "^", "!", "(",

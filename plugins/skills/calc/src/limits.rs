@@ -40,8 +40,8 @@ impl Budget {
         Self { left: MAX_WORK }
     }
 
-    /// Counts one operation on operands of `bits` bits together. The cost is the square of their words, as for the
-    /// slowest operation, a common divisor.
+    /// Counts one operation whose operands have `bits` bits in total. The cost is the square of their length in
+    /// words, which matches the slowest operation, the greatest common divisor.
     pub(crate) fn spend(&mut self, bits: u64) -> Result<()> {
         let words = bits / 64 + 1;
         let cost = words.saturating_mul(words);

@@ -80,7 +80,7 @@ impl Literal {
         }
     }
 
-    /// Estimates the bits of the operands when the number is computed.
+    /// Estimates how many bits the operands have when the number is computed.
     pub(crate) fn bits(&self) -> u64 {
         // A factor of ten has about 3.3 bits.
         bits(&self.mantissa) + self.exponent.unsigned_abs().min(MAX_EXPONENT) * 10 / 3

@@ -1,4 +1,4 @@
-//! Exact rational numbers up to the limit of length: `RBig` of the library `dashu` with the limits of an expression.
+//! Exact rational numbers of limited length: `RBig` from the library `dashu`, with the limits of an expression.
 //!
 //! `dashu` was measured on 2026-11-22 against `num-bigint` with our own greatest common divisor: common divisors,
 //! sums of long fractions and roots take a quarter of the time, and the component is 9 % larger.
@@ -130,8 +130,8 @@ impl Number {
             let is_even = exponent.trailing_zeros() != Some(0);
             return Ok(if is_even { 1.into() } else { self.clone() });
         }
-        // A number of b bits is at least 2^(b-1), so its n-th power has more than (b-1)n bits. Checked before
-        // computing.
+        // A number of b bits is at least 2^(b-1), so its n-th power has more than (b-1)n bits. This is
+        // checked before computing.
         let least = UBig::from(bits(self.numerator()).max(bits(self.denominator())) - 1) * exponent.unsigned_abs();
         match isize::try_from(exponent) {
             Ok(power) if least < MAX_BITS.into() => Self(self.0.pow(power)).fit(),
@@ -188,7 +188,7 @@ impl Number {
     }
 }
 
-/// Returns the length of a number without its sign.
+/// Returns the length of a number in bits, without its sign.
 pub(crate) fn bits(number: &impl BitTest) -> u64 {
     number.bit_len() as u64
 }
@@ -205,8 +205,8 @@ fn by_zero(dividend: &Number) -> Error {
     Error::undefined(format!("{} cannot be divided by zero", brief(dividend)))
 }
 
-/// Returns the product of all numbers from `low` to `high`. Splitting in halves keeps the factors of
-/// similar length, which is fastest.
+/// Returns the product of all numbers from `low` to `high`. Splitting the range in halves keeps the
+/// factors at similar lengths, which is fastest.
 fn product(low: u32, high: u32) -> IBig {
     if high.saturating_sub(low) < 8 {
         return (low..=high).fold(IBig::ONE, |product, factor| product * factor);

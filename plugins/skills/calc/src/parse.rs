@@ -145,7 +145,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Skips any number of signs. Returns true if together they negate.
+    /// Skips any number of signs. Returns true if together they negate, and the column where they begin.
     fn signs(&mut self) -> (bool, usize) {
         let column = self.column();
         let mut negative = false;
@@ -345,7 +345,7 @@ impl<'a> Parser<'a> {
         Error::syntax(format!("expected {what}, found {}", self.found())).at(self.column())
     }
 
-    /// The error for a token after which the expression should have ended.
+    /// Returns the error for a token that follows a complete expression.
     fn leftover(&self) -> Error {
         let message = match self.peek() {
             Token::Sign(')') => "this ) closes nothing; remove it".to_owned(),

@@ -255,7 +255,7 @@ impl Seen {
     }
 }
 
-/// Returns known units similar to the unknown `name`: with other upper or lower case, and `b` also for bits.
+/// Returns known units similar to the unknown `name`: they differ in upper or lower case, or have `b` for bits.
 pub(crate) fn alike(name: &str) -> Vec<String> {
     let name = name.to_lowercase();
     let short = |unit: &Unit| unit.name().to_lowercase().replace("bit", "b");

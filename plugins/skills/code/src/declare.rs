@@ -1,6 +1,6 @@
 //! TypeScript declarations of tools, made from their JSON Schemas.
 //!
-//! Schemas, names and descriptions are written by others: a name is quoted unless it is an identifier, a comment cannot end
+//! Schemas, names and descriptions are not trusted: a name is quoted unless it is an identifier, a comment cannot end
 //! early, and the depth, the number and the size of everything are bounded. The same tools always produce the same text.
 
 use std::fmt::Write as _;
@@ -17,7 +17,7 @@ const TOOL: usize = 4 << 10;
 /// Characters of a tool's description, and of a property's.
 const DESCRIPTION: usize = 600;
 const PROPERTY_DESCRIPTION: usize = 160;
-/// Characters of a description that are read for each one that is shown.
+/// Characters of a description that are read for each character that is shown.
 const READ_PER_SHOWN: usize = 8;
 const DEPTH: usize = 6;
 /// Properties of an object, and members of a union.
@@ -26,7 +26,7 @@ const MEMBERS: usize = 24;
 /// Names of a `required` list that are read. It is read again for each expansion of a recursive object.
 const REQUIRED: usize = 256;
 const LITERAL: usize = 100;
-/// Bytes of a reference. Longer ones are not resolved.
+/// Bytes of a reference. Longer references are not resolved.
 const REFERENCE: usize = 512;
 
 /// Declares tools, grouped by skill in the order of their first tool. Tools that do not fit are counted.
@@ -212,7 +212,7 @@ impl Types {
         match keywords.get("type") {
             Some(Value::String(name)) => self.named(name, keywords, root, level, depth),
             Some(Value::Array(names)) => {
-                // Each name once: 'object' expands all properties.
+                // Each name is read only once, because 'object' expands all properties.
                 let mut read = Vec::<&str>::new();
                 for name in names.iter().take(MEMBERS + 1).filter_map(Value::as_str) {
                     if !read.contains(&name) {
@@ -373,7 +373,7 @@ fn member(name: &str) -> String {
 
 /// Returns a comment of one line, of at most `most` characters; `None` for an empty text.
 fn comment(text: &str, most: usize) -> Option<String> {
-    // White space is joined, and more characters may therefore be read than are shown.
+    // White space is collapsed, so more characters may be read than are shown.
     let end = text.char_indices().nth(READ_PER_SHOWN * most).map_or(text.len(), |(end, _)| end);
     let (read, unread) = text.split_at(end);
     let words: Vec<&str> =
@@ -383,7 +383,7 @@ fn comment(text: &str, most: usize) -> Option<String> {
     if shown.len() < line.len() || !unread.is_empty() {
         shown.push('…');
     }
-    // Nothing in it may end the comment.
+    // The text must not end the comment.
     let shown = shown.replace("*/", "*\\/");
     (!shown.is_empty()).then(|| format!("/** {shown} */"))
 }

@@ -15,7 +15,7 @@ use crate::tools;
 /// Memory of a program, in bytes. It is below the 64 MiB of the sandbox because a program should
 /// get an error that it can catch.
 const MEMORY: usize = 40_000_000;
-/// The interpreter's stack in bytes. With more, deep recursion would reach the stack of the sandbox first and trap.
+/// The interpreter's stack in bytes. With more, deep recursion would exhaust the sandbox's stack first and trap.
 const STACK: usize = 128 << 10;
 
 /// An interpreter with its globals, before its first program.
@@ -29,7 +29,7 @@ pub(crate) struct Functions {
     pub(crate) explain: Persistent<Function<'static>>,
     /// Converts the result of a program.
     pub(crate) finish: Persistent<Function<'static>>,
-    /// Converts the answer of a tool.
+    /// Converts the result of a tool call.
     pub(crate) answer: Persistent<Function<'static>>,
 }
 
@@ -59,7 +59,7 @@ impl Engine {
     }
 }
 
-/// Defines the globals and runs a first program, which leaves nothing to be initialised at the first use.
+/// Defines the globals and runs a first program, after which nothing is left to be initialised.
 fn prepare(ctx: &Ctx<'_>) -> rquickjs::Result<Functions> {
     let native = Object::new(ctx.clone())?;
     native.set("log", Function::new(ctx.clone(), tools::log)?)?;

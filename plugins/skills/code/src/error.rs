@@ -1,4 +1,4 @@
-//! Messages for exceptions: the error, with line and column in the program, and what helps to correct it.
+//! Messages for exceptions: the error, with line and column in the program, and a hint for correcting it.
 
 use patchbay_sdk::Failure;
 use rquickjs::{Ctx, Error, Function, Value};
@@ -7,7 +7,7 @@ use crate::{bounded::excerpt, declare, host::Host, tools::OWN};
 
 /// The name of a program in messages.
 pub(crate) const FILE: &str = "code.js";
-/// Wraps a program with `return` at its top level; the program's line 1 follows it directly.
+/// Inserted before a program that has `return` at its top level, on the same line as the program's line 1.
 pub(crate) const BEFORE: &str = "(async () => {";
 pub(crate) const AFTER: &str = "\n})()";
 
@@ -19,7 +19,7 @@ const FRAMES: usize = 5;
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Thrown {
     pub(crate) text: String,
-    /// The calls that led to it, a line each.
+    /// The calls that led to it, one per line.
     pub(crate) stack: String,
     /// The kind of the failure, for a failed call of a tool.
     pub(crate) kind: String,
@@ -45,7 +45,7 @@ impl Thrown {
         }
     }
 
-    /// Describes an error of the interpreter, such as one of its allocations.
+    /// Describes an error of the interpreter, such as a failed allocation.
     pub(crate) fn of_engine<'js>(ctx: &Ctx<'js>, explain: &Function<'js>, error: Error) -> Self {
         match error {
             Error::Exception => Self::of(ctx, explain, ctx.catch()),
@@ -53,7 +53,7 @@ impl Thrown {
         }
     }
 
-    /// Returns true for a `return` outside of a function.
+    /// Returns true for a `return` outside a function.
     pub(crate) fn is_return_at_top_level(&self) -> bool {
         self.text.starts_with("SyntaxError: return not in a function")
     }
@@ -101,8 +101,8 @@ impl Thrown {
     }
 }
 
-/// Returns a line of a stack without its `at`, if it is in the program. In line 1 of a wrapped program, the columns count from
-/// its beginning; the outermost frame is the wrapper's own.
+/// Returns a line of a stack without its `at`, if its position is in the program. In line 1 of a wrapped program, the
+/// wrapper's columns are subtracted. The outermost frame, which is the wrapper's own, is left out.
 fn own_frame(line: &str, is_wrapped: bool) -> Option<String> {
     let line = line.trim().strip_prefix("at ").unwrap_or(line.trim());
     let (function, place) = line.split_once(FILE)?;

@@ -10,7 +10,7 @@ pub(crate) trait Host {
     /// Starts calls and returns their ids.
     fn start(&self, calls: &[Request]) -> Result<Vec<u32>>;
 
-    /// Waits until a call has ended, and returns all that have.
+    /// Waits until a call has ended, and returns all calls that have ended.
     fn wait(&self) -> Vec<Outcome>;
 
     /// Reports partial output to the caller.

@@ -6,7 +6,7 @@
 //!
 //! - `engine` has the interpreter, which is started when the component is built; `prelude.js` defines its globals.
 //! - `program` runs a program: it evaluates the code, then drives the job queue and the calls of tools until nothing is left.
-//! - `tools` has the calls of the program; `host` is the program's interface to the host, which tests replace.
+//! - `tools` records the requests of the program; `host` is the program's interface to the host, which tests replace.
 //! - `error` turns exceptions into messages, with line and column.
 //! - `declare` writes TypeScript declarations of tools.
 //! - `bounded` cuts the output.

@@ -1,11 +1,11 @@
 // The globals of a program. `native` has the functions that the skill implements in Rust. Everything that a program could
-// replace is taken before it runs.
+// replace is saved before it runs.
 (native) => {
   "use strict";
   const { parse, stringify } = JSON;
   const { isView } = ArrayBuffer;
   const Buffer = ArrayBuffer;
-  // JavaScript's strings can hold halves of characters, which other languages cannot read.
+  // JavaScript's strings can contain halves of characters, which other languages cannot read.
   const wellFormed = Function.prototype.call.bind(String.prototype.toWellFormed);
 
   class ToolError extends Error {
@@ -18,7 +18,7 @@
     }
   }
 
-  // The error is created where the program calls, so it has the line and the column.
+  // The error is created where the program makes the call, so it has that line and column.
   const pending = (tool, begin) => {
     const error = new ToolError(tool);
     return new Promise((resolve, reject) => {
@@ -40,8 +40,9 @@
   const find = (query = "") =>
     pending("tools.find", (resolve, reject) => native.find(wellFormed(String(query)), resolve, reject));
 
-  // An object whose properties are made by `get` and cannot be changed; its keys are the tools that there are. A promise may be
-  // resolved with it. The target stays extensible: a proxy of a frozen object can have no keys of its own.
+  // An object whose properties are made by `get` and cannot be changed; its keys are the listed tools. It has no `then`, so a
+  // promise can be resolved with it. The target stays extensible, because a proxy of a frozen object cannot report keys that the
+  // object lacks.
   const names = (path, get) => {
     const value = (name) =>
       typeof name === "symbol" || name === "then" || name === "toJSON" ? undefined : get(name);
@@ -107,7 +108,7 @@
     }
   };
 
-  // The value of a program: whether it is a text, and the text or its JSON.
+  // Converts a program's value: returns whether it is text, and the text or the JSON.
   const result = (value) => {
     if (value === undefined) return [false, ""];
     const shown = typeof value === "string" ? value : bytes(value);
@@ -120,12 +121,12 @@
   const console = Object.freeze({ log, info: log, warn: log, error: log, debug: log });
   const fixed = (value) => ({ value, writable: false, configurable: false });
   Object.defineProperties(globalThis, { tools: fixed(tools), console: fixed(console) });
-  // Without an input, a program can still read it.
+  // A program without an input can still read `input`.
   globalThis.input = undefined;
 
   return {
     explain,
-    // A program ends with `{ value }`. If the value is a promise, as of `main()`, the program ends with it.
+    // A program ends with `{ value }`. If the value is a promise, as from `main()`, the program ends with it.
     finish: (program) => program.then(({ value }) => value).then(result),
     answer: (parts) => {
       const value = ([kind, content]) => (kind === "json" ? parse(content) : content);

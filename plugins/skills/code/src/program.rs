@@ -18,7 +18,7 @@ use crate::{
     tools::{OWN, PAGE, Queued, Settle, Wanted, requested},
 };
 
-/// How many calls of tools run at once: as many as the host allows.
+/// How many tool calls run in parallel: as many as the host allows.
 const AT_ONCE: usize = 8;
 /// How many tools one search shows.
 const FOUND: u32 = 8;
@@ -28,8 +28,8 @@ const LOG_OF_FAILURE: usize = 8 << 10;
 /// Runs a program and returns its log and its value.
 ///
 /// # Errors
-/// The exception that ended it, with the fate of its calls and its log. The kind comes from a failed tool call, or is
-/// `syntax-error`, `exception`, or `stalled` if the program waits for a promise that never settles.
+/// The exception that ended the program, with its log and a note on how its calls ended. The kind comes from a failed
+/// tool call, or is `syntax-error`, `exception`, or `stalled` if the program waits for a promise that never settles.
 pub(crate) fn run(code: &str, input: Option<&serde_json::Value>, host: &Rc<dyn Host>) -> Result<Reply> {
     let engine = Engine::take()?;
     requested(|it| it.host = Some(Rc::clone(host)));

@@ -18,7 +18,7 @@ struct Fake {
     next: RefCell<u32>,
     /// How many calls each `start` began.
     started: RefCell<Vec<usize>>,
-    /// The reports, with the number of calls that ran.
+    /// The reports, with the number of calls that were running.
     reported: RefCell<Vec<(String, usize)>>,
 }
 
@@ -194,7 +194,7 @@ fn started_calls_of_a_failed_program_run_to_their_end() {
     assert!(message.ends_with(note), "{message}");
     assert!(host.running.borrow().is_empty());
 
-    // No call begins after the failure, neither one that waits for its place nor one of a handler.
+    // No call begins after the failure, neither a queued call nor a call from a handler.
     let code = "const later = () => tools.echo.json({}); \
                 await Promise.all(Array.from({length: 20}, (_, n) => n == 7 ? tools.echo.denied({}) : later().then(later)))";
     let host = Rc::<Fake>::default();
@@ -204,7 +204,7 @@ fn started_calls_of_a_failed_program_run_to_their_end() {
     assert_eq!(*host.started.borrow(), [8]);
     assert!(host.running.borrow().is_empty());
 
-    // The same for an error of the program itself.
+    // The same happens after an error of the program itself.
     let host = Rc::<Fake>::default();
     let code = "tools.echo.json({}); await tools.echo.json({}); null.x";
     let (kind, message) = run_on(&host, code).unwrap_err();
@@ -220,7 +220,7 @@ fn error_is_reported_before_the_program_waits_for_calls() {
     run_on(&host, code).unwrap_err();
     let words = "ToolError: skill 'echo' may not use 'kv'\nThe program has failed and waits for 2 other calls.\n";
     assert_eq!(*host.reported.borrow(), [(words.to_owned(), 2)]);
-    // Without such a call, the failure itself is enough.
+    // If no other call is running, the failure itself is enough.
     let host = Rc::<Fake>::default();
     run_on(&host, "await tools.echo.denied({})").unwrap_err();
     assert_eq!(*host.reported.borrow(), []);
@@ -349,7 +349,7 @@ fn logged_lines_are_reported_while_the_program_runs() {
     let host = Rc::<Fake>::default();
     run_on(&host, "console.log('one', 1); await tools.echo.json({}); console.log('two')").unwrap();
     assert_eq!(*host.reported.borrow(), [("one 1\n".to_owned(), 0), ("two\n".to_owned(), 0)]);
-    // Omitted parts of the result are not reported: progress counts as output.
+    // Omitted parts of the log are not reported, because progress counts as output.
     let host = Rc::<Fake>::default();
     run_on(&host, "for (let n = 0; n < 100; n++) console.log('x'.repeat(10_000))").unwrap();
     assert_eq!(host.reported.borrow().len(), 6);

@@ -41,11 +41,11 @@ pub(crate) enum Wanted {
 /// The functions that settle a promise.
 pub(crate) struct Settle {
     pub(crate) resolve: Persistent<Function<'static>>,
-    /// Is called with the kind and the message of the error.
+    /// Called with the kind and the message of the error.
     pub(crate) reject: Persistent<Function<'static>>,
 }
 
-/// How many tools are requested from the host at once.
+/// How many tools are requested from the host in one call.
 pub(crate) const PAGE: u32 = 1_000;
 /// How many rejected promises are remembered.
 const REJECTED: usize = 100;
@@ -73,7 +73,7 @@ pub(crate) fn log(text: String) {
 pub(crate) fn names(ctx: Ctx<'_>, path: Vec<String>) -> rquickjs::Result<Vec<String>> {
     let mut names: Vec<String> = Vec::new();
     for tool in listed(&ctx)?.iter().filter(|tool| tool.starts_with(&path)) {
-        // The tools are sorted by name: a skill's tools come together.
+        // The tools are sorted by name, so a skill's tools are adjacent.
         if let Some(name) = tool.get(path.len()).filter(|name| names.last() != Some(*name)) {
             names.push(name.clone());
         }
@@ -86,7 +86,7 @@ pub(crate) fn is_listed(ctx: Ctx<'_>, path: Vec<String>) -> rquickjs::Result<boo
     Ok(listed(&ctx)?.iter().any(|tool| tool.starts_with(&path)))
 }
 
-/// Returns the path of each tool that a program can call. The host is asked once.
+/// Returns the path of each tool that a program can call. Queries the host only once.
 fn listed(ctx: &Ctx<'_>) -> rquickjs::Result<Rc<[Vec<String>]>> {
     let (listed, host) = requested(|it| (it.listed.clone(), it.host.clone()));
     match (listed, host) {

@@ -61,15 +61,15 @@ pub(crate) fn edit(path: &str, old: &str, new: &str, all: bool) -> Result<String
     Ok(format!("Replaced {times} in '{}', at {}.{removed}", shown(path), at_lines(&lines(&text, &found))))
 }
 
-/// Returns where `text` has the visible characters of `old`, because a model does not see the others. Invisible characters
-/// before the first and after the last one are not part of a range.
+/// Returns the ranges of `text` whose visible characters equal those in `old`, because a model does not see invisible
+/// characters. A range begins and ends with a visible character.
 fn visibly_equal(text: &str, old: &str) -> Vec<Range<usize>> {
     let old: String = visible(old).map(|(_, c)| c).collect();
     if old.is_empty() {
         return Vec::new();
     }
     let mut bare = String::with_capacity(text.len());
-    // For each byte of `bare`, the end in `text` of its character.
+    // For each byte of `bare`, the position in `text` where its character ends.
     let mut ends = Vec::with_capacity(text.len());
     for (at, c) in visible(text) {
         bare.push(c);
@@ -89,7 +89,7 @@ fn with_line_ends_of(text: &str, part: &str) -> String {
     }
 }
 
-/// Describes a similar text in the file, if there is one, for the error of a text that does not occur.
+/// Returns the error for a text that does not occur, with a hint about similar text in the file.
 fn missing(path: &str, text: &str, old: &str) -> Failure {
     let path = shown(path);
     let first = old.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();

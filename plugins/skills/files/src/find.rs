@@ -1,4 +1,4 @@
-//! The tool `find`: finds files by name in all folders, with one call of the host.
+//! The tool `find`: finds files by name in all folders, with a single host call.
 
 use patchbay_sdk::{
     Content, Reply, Result,

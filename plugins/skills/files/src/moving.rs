@@ -36,7 +36,7 @@ pub(crate) fn rename(from: &str, to: &str) -> Result<String> {
     let change = |path: &str, contents| workspace::Change { path: path.to_owned(), contents, extra: Vec::new() };
     workspace::declare(&[change(to, Some(bytes.clone())), change(from, None)])?;
     workspace::write(to, &bytes)?;
-    // If another process has deleted the file by now, the new one is the only copy.
+    // If another process has deleted the old file by now, the new file is the only copy.
     if let Err(error) = workspace::delete(from)
         && error.kind != "not-found"
     {

@@ -1,6 +1,6 @@
 //! The tool `patch`: applies a unified diff to several files. All changes are declared before the first one is made, which lets the
-//! user answer a single question. If a file cannot be changed, the changes before it are undone. If the host stops the call in
-//! between, they stay.
+//! user answer a single question. If a file cannot be changed, the earlier changes are undone. If the host stops the call in
+//! between, the earlier changes stay.
 //!
 //! * `parse`: the parts of the diff,
 //! * `fit`: where they apply in a file.
@@ -88,7 +88,7 @@ impl Prepared<'_> {
 }
 
 /// Undoes the changes `done`, because `file` could not be changed. Returns a normal answer if some changes remain and one of the
-/// errors is a denial: the host could replace a failure by its denial message.
+/// errors is a denial: the host could replace a failure with its denial message.
 ///
 /// # Errors
 /// The failure of the change, with the changes that remain.
@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn change_that_cannot_be_undone_is_reported() {
         let patch = "--- /dev/null\n+++ b/d/y\n@@ -0,0 +1 @@\n+1\n--- /dev/null\n+++ b/e\n@@ -0,0 +1 @@\n+1\n--- x\n+++ x\n@@\n-a\n+A\n";
-        // Only without a denial can a failure show the remaining work.
+        // Only without a denial can a failure show the remaining changes.
         for (write, delete, is_failure) in [
             ("denied", "denied", false),
             ("failed", "denied", false),

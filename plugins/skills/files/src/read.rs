@@ -1,4 +1,4 @@
-//! The tools `read` and `read_many`: a range of lines of one file, several files at once.
+//! The tools `read` and `read_many`: a range of lines of one file, and several files in one call.
 
 use std::{borrow::Cow, ops::ControlFlow};
 
@@ -15,7 +15,7 @@ pub(crate) const MAX_LINES: u64 = 2_000;
 pub(crate) const MAX_BYTES: usize = 64 << 10;
 /// The most bytes that are read to find a page. Each costs about four instructions, since lines before the page are only counted.
 pub(crate) const MAX_SCAN: u64 = 64 << 20;
-/// The most bytes that are read to count the lines after a page: of one answer, even if it has several files.
+/// The most bytes that are read to count the lines after a page. One answer has this limit, even if it contains several files.
 pub(crate) const MAX_COUNT: u64 = 8 << 20;
 
 /// The most files of one `read_many`.
@@ -25,7 +25,7 @@ pub(crate) const MAX_FILES: usize = 20;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LineRange {
     pub(crate) first: u64,
-    /// The byte of the first line to begin with, from 0. Within a character, that character is shown.
+    /// The byte of the first line to begin with, from 0. If it is within a character, the whole character is shown.
     pub(crate) offset: u64,
     pub(crate) lines: u64,
 }
@@ -51,7 +51,7 @@ pub(crate) fn read(path: &str, range: LineRange, numbers: bool) -> Result<Reply>
     Ok(if page.notes.is_empty() { reply } else { reply.with(Content::Text(format!("[{}]", page.notes))) })
 }
 
-/// Returns the files one after another, each below a line with its path. A file that cannot be read has its error there.
+/// Returns the files one after another, each below a line with its path. A file that cannot be read shows its error instead.
 pub(crate) fn read_many(paths: &[String], numbers: bool) -> Result<Reply> {
     if paths.is_empty() || paths.len() > MAX_FILES {
         let count = paths.len();
@@ -97,7 +97,7 @@ struct Window {
     range: LineRange,
     /// The most bytes of the answer.
     most: usize,
-    /// The bytes of the file in which lines are counted although the page is complete.
+    /// How far into the file lines are still counted once the page is complete, in bytes.
     count: u64,
     /// Whether each line begins with its number and a tab.
     numbers: bool,
@@ -112,7 +112,7 @@ struct Window {
     stopped: bool,
     /// At most [`BEFORE`] bytes of the first requested line that end at the offset.
     before: Vec<u8>,
-    /// The requested lines, at most one byte more than `most`. The number of the first one is not part of it.
+    /// The requested lines, at most one byte more than `most`. The number of the first line is not included.
     text: Vec<u8>,
 }
 
@@ -158,7 +158,7 @@ impl Window {
         self.first_bytes += piece.len() as u64;
     }
 
-    /// Returns whether nothing more of the file can be in the page: it is full, or a line after it has begun.
+    /// Returns true if nothing more of the file can be in the page: the page is full, or a line after it has begun.
     fn is_complete(&self) -> bool {
         let ended = self.ended.checked_sub(self.range.first - 1);
         let is_over = |line| line > self.range.lines || (line == self.range.lines && !self.at_start);
@@ -171,7 +171,7 @@ impl Window {
             // The number of complete lines before this one, from the first requested line on.
             let line = self.ended.checked_sub(self.range.first - 1);
             let is_complete = self.is_complete();
-            // Lines outside of the page are counted together.
+            // Lines outside the page are counted together.
             let lines = match line {
                 None => self.range.first - 1 - self.ended,
                 Some(_) if is_complete => u64::MAX,
@@ -293,7 +293,7 @@ fn split_lines(bytes: &[u8], lines: u64) -> (&[u8], u64, &[u8]) {
     (bytes, count, &[])
 }
 
-/// Counts the newlines, eight bytes at a time: without vector instructions, one after another takes several times as long.
+/// Counts the newlines, eight bytes at a time: without vector instructions, counting byte by byte takes several times as long.
 fn feeds(bytes: &[u8]) -> u64 {
     const LOW: u64 = u64::from_ne_bytes([0x7f; 8]);
     let (words, rest) = bytes.as_chunks::<8>();
@@ -545,7 +545,7 @@ mod tests {
         assert_eq!(page(1, 7, 9), found("\nde\n", "[Lines 1 to 2 of 2, from offset 7.]"));
         assert_eq!(page(1, 5, 1), found("bc\n", "[Line 1 of 2, from offset 5. To continue: read with first 2.]"));
         assert_eq!(page(2, 1, 1), found("e\n", "[Line 2 of 2, from offset 1.]"));
-        // Within a character.
+        // The offset is within a character.
         for offset in 2..=4 {
             assert_eq!(page(1, offset, 9), found("\u{1f642}bc\nde\n", "[Lines 1 to 2 of 2, from offset 1.]"));
         }

@@ -15,7 +15,7 @@ pub(crate) fn write(path: &str, text: &str) -> Result<String> {
             format!("a text of {bytes} bytes is over the limit of {MAX_FILE}; write it in several files"),
         ));
     }
-    // Only used for the text of the answer, so a file that cannot be read may still be written.
+    // The result only changes a word of the answer, so a file that cannot be read may still be written.
     let verb = match workspace::read(path, 0, 1) {
         Ok(_) => "Replaced",
         Err(_) => "Created",

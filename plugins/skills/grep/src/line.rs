@@ -6,7 +6,7 @@ use crate::Search;
 
 const USAGE: &str = "write [-i] [-F] [-C N] PATTERN [GLOB], as in: -i \"todo:\" *.rs";
 
-/// Parses the line into the input of the tool.
+/// The input of the tool, parsed from the line.
 #[derive(Debug)]
 pub(crate) struct Typed(pub(crate) Search);
 

@@ -21,7 +21,7 @@ const MAX_FILE: u64 = 8 << 20;
 /// The most files that a note names.
 const NAMED: usize = 3;
 
-/// The caller, which decides how the answer explains how to continue.
+/// The kind of caller. The answer's advice on how to continue depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Caller {
     Tool,
@@ -66,7 +66,7 @@ impl Query {
     }
 }
 
-/// Returns all meanings of a glob: without a folder it applies to any folder, and it may name a folder.
+/// Returns all meanings of a glob: without a folder it applies to any folder, and it may also be the name of a folder.
 fn globs(glob: Option<&str>) -> Vec<String> {
     let Some(glob) = glob else { return Vec::new() };
     if let Some(excluded) = glob.strip_prefix('!') {
@@ -87,7 +87,7 @@ pub(crate) fn run(query: &Query) -> Result<String> {
     match workspace_search::search(&query.request) {
         Ok(results) => Ok(answer(query, &results)),
         Err(Error { kind, message }) if kind == "invalid" => {
-            // The user does not see the tool's inputs.
+            // The user does not see the tool's inputs, so the hint names the option of the command.
             let hint = if message.ends_with("set fixed") { " (-F)" } else { "" };
             Err(Failure::invalid(message + hint))
         }

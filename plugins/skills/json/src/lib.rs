@@ -8,9 +8,9 @@
 //! 3. `expression` compiles and runs the expression. `nesting` limits its depth before it is parsed, `tree` checks the
 //!    parsed tree and inserts the counters of `meter`, `functions` has the functions that replace the library's.
 //!
-//! Without `meter`, `tree` and `nesting`, measured on 2026-11-22, the sandbox ends the same hostile expressions, but as
-//! exhausted memory or an exhausted stack, which reveals nothing about the expression. With them the error names the limit
-//! and what to do; the component is 4 % larger. So they stay.
+//! Without `meter`, `tree` and `nesting`, the sandbox would stop the same hostile expressions, but would report exhausted
+//! memory or an exhausted stack, which reveals nothing about the expression (measured on 2026-11-22). With these modules,
+//! the error names the limit and what to do, for a component that is 4 % larger.
 //!
 //! `fault` converts the library's errors into messages. Not supported: changing a document in place, reading a file.
 #![deny(missing_docs)]

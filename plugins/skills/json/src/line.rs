@@ -54,7 +54,7 @@ fn splits(line: &str) -> impl Iterator<Item = (&str, &str)> {
     line.match_indices(SPACE)
         .map(|(space, _)| (&line[..space], &line[space + 1..]))
         .take_while(|(head, _)| head.len() <= expression::MAX_BYTES)
-        // Only the first of several spaces in a row.
+        // Of several spaces in a row, the line is only split at the first.
         .filter(|(head, _)| !head.ends_with(SPACE))
         .map(|(head, rest)| (head, rest.trim_start_matches(SPACE)))
 }

@@ -1,8 +1,8 @@
 //! Counts the memory and the steps of an expression while it runs.
 //!
 //! A short expression can build a value of astronomical size (`[@, @] | [@, @] | …`), and the library has no limits. So
-//! `tree` wraps the parts that build, walk or read values into calls of the three functions here. Expressions cannot
-//! call these functions, because their names are not valid identifiers.
+//! `tree` wraps the parts that build, walk or read values in calls of the three functions here. Expressions cannot call
+//! these functions, because their names are not valid identifiers.
 
 use std::sync::{
     Arc,

@@ -1,13 +1,13 @@
 //! Limits the depth of an expression's tree before the expression is parsed.
 //!
-//! The library parses, runs and drops a tree by unlimited recursion, and a chain such as `a.b.c` nests as deep as
-//! brackets. So the depth is computed from the text first, without recursion.
+//! The library parses, runs and drops a tree by unlimited recursion, and a chain such as `a.b.c` nests as deeply
+//! as brackets do. So the depth is computed from the text first, without recursion.
 
 /// The most operators on one path of the tree: several times more than in real expressions, and a quarter of the number that
 /// the 512 KiB stack of a component can hold.
 pub(crate) const MAX_NESTING: usize = 128;
 
-/// Returns an upper bound of the number of operators on any path through the expression's tree.
+/// Returns an upper bound on the number of operators on any path through the expression's tree.
 pub(crate) fn nesting(expression: &str) -> usize {
     let mut outer: Vec<Level> = Vec::new();
     let mut level = Level::default();
@@ -60,7 +60,7 @@ pub(crate) fn nesting(expression: &str) -> usize {
 #[derive(Default)]
 struct Level {
     operators: usize,
-    /// Depth of the deepest bracket in it.
+    /// Depth of the deepest bracket within this level.
     inner: usize,
     /// Depth of the deepest part before the last comma.
     finished: usize,

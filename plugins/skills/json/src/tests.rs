@@ -1,4 +1,4 @@
-//! Helpers of all tests, and tests of the examples of SKILL.md.
+//! Helpers for all tests, and tests of the examples in SKILL.md.
 
 use patchbay_sdk::{Content, Reply, Result};
 use serde_json::json;

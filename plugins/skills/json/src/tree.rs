@@ -11,8 +11,8 @@ use crate::{
     meter::{BUILT, READ, WALKED},
 };
 
-/// Returns the metered tree. Refuses unknown functions and expression references (`&…`) in other
-/// places than function arguments.
+/// Returns the metered tree. Refuses unknown functions, and expression references (`&…`) outside
+/// function arguments.
 pub(crate) fn prepare(ast: Ast) -> Result<Ast> {
     // The result is serialized, so it is read completely.
     Ok(metered(READ, node(ast)?))
@@ -78,7 +78,7 @@ fn node(ast: Ast) -> Result<Ast> {
     })
 }
 
-#[allow(clippy::boxed_local)] // The tree's own boxes, which come and go as they are.
+#[allow(clippy::boxed_local)] // The tree's own nodes are boxed.
 fn boxed(ast: Box<Ast>) -> Result<Box<Ast>> {
     node(*ast).map(Box::new)
 }

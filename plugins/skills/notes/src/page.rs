@@ -3,7 +3,7 @@
 /// The most characters of a note's first line in a list: one line of a terminal.
 const WIDTH: usize = 72;
 
-/// The caller, which decides how the page explains how to continue.
+/// The kind of caller. The page's advice on how to continue depends on it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Caller {
     /// A program, which can pass `after`.

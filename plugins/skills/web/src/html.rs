@@ -4,7 +4,7 @@
 //! is built, and each byte and each tag is processed once, at the same cost at any depth:
 //!
 //! * the crate `html5gum` splits the page into tags and text,
-//! * `tag` and `attributes` select those that matter,
+//! * `tag` and `attributes` select the elements and attributes that matter,
 //! * `open` keeps the open elements,
 //! * `document` creates blocks and marks, `table` tables, `link` absolute links; `parts` finds the main part of the
 //!   page,

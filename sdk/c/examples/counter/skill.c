@@ -9,7 +9,7 @@ static bool add(patchbay_call *call, patchbay_value input) {
   if (!patchbay_get_string(input, "name", &name)) return false;
   if (!patchbay_opt_int(input, "by", &by)) return false;
 
-  // Another session may change the counter between our read and our write. `replace` notices, and we try again.
+  // Another session may change the counter between our read and our write. `replace` then fails, and we try again.
   for (int attempt = 0; attempt < 10; attempt++) {
     uint64_t version;
     if (!patchbay_kv_get(call, PATCHBAY_USER, name.ptr, &stored, &version)) return false;

@@ -16,7 +16,7 @@ static int64_t words_in(patchbay_str text, int64_t shortest) {
 
 static bool count(patchbay_call *call, patchbay_value input) {
   patchbay_str text;
-  int64_t shortest = 1;  // what an optional member is if the caller leaves it out
+  int64_t shortest = 1;  // the default, if the caller leaves out this optional member
   if (!patchbay_get_string(input, "text", &text)) return false;
   if (!patchbay_opt_int(input, "min_bytes", &shortest)) return false;
   return patchbay_jsonf(call, "{\"bytes\":%zu,\"words\":%lld}", text.len, (long long)words_in(text, shortest));

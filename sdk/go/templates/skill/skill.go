@@ -34,5 +34,5 @@ func hello(input []byte) (string, error) {
 	return fmt.Sprintf("Hello, %s!", in.Name), nil
 }
 
-// Never called, but the compiler wants it.
+// Never called, but the compiler requires it.
 func main() {}

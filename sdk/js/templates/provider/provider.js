@@ -1,7 +1,7 @@
 import { act, auth, defineProvider } from "patchbay-sdk";
 
-// An adapter to an API in the style of OpenAI's Chat Completions, for text. Replace the four functions below with what your
-// API wants. The host does all I/O: it joins the paths to the operator's base URL and adds the secret.
+// An adapter to an API in the style of OpenAI's Chat Completions, for text. Replace the four functions below to suit your
+// API. The host does all I/O: it joins the paths to the operator's base URL and adds the secret.
 
 // Each completion has a new instance, so its state can be in variables.
 const decoder = new TextDecoder();
@@ -41,7 +41,7 @@ export const adapter = defineProvider({
     ];
   },
 
-  // Chunks end anywhere, also inside of a character or a line.
+  // Chunks end anywhere, even inside a character or a line.
   resume(input) {
     switch (input.tag) {
       case "response-head":

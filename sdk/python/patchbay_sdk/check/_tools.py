@@ -52,7 +52,7 @@ class _Scope:
             return node.attr == "tool" and isinstance(node.value, ast.Name) and node.value.id in self.sdk
         if not isinstance(node, ast.Name):
             return False
-        # With `from patchbay_sdk import *`, or without any import, `tool` is meant as well.
+        # With `from patchbay_sdk import *`, or without any import, `tool` is the SDK's, too.
         return node.id in self.decorators or (node.id == "tool" and (self.names is None or "tool" not in self.names))
 
     def tools(self) -> Iterator[tuple[Function, ast.expr]]:

@@ -193,14 +193,14 @@ pub mod workspace_changes {
     pub use crate::bindings::patchbay::host::workspace_changes::{Change, Error};
     use crate::testing::host::call;
 
-    /// Allows all changes. The target of the call is their paths, one a line; use `on_call` for a denial.
+    /// Allows all changes. The target of the call is their paths, one per line; use `on_call` for a denial.
     pub fn declare(changes: &[Change]) -> Result<(), Error> {
         let paths: Vec<&str> = changes.iter().map(|change| change.path.as_str()).collect();
         call("workspace.declare", &paths.join("\n"), |_, _| Ok(()))
     }
 }
 
-/// Searches of all files below the workspace root. Needs `workspace-read`.
+/// Searches in all files below the workspace root. Needs `workspace-read`.
 pub mod workspace_search {
     use super::workspace_read::path_matches;
     pub use crate::bindings::patchbay::host::workspace_search::{
@@ -295,7 +295,7 @@ pub mod workspace_search {
         })
     }
 
-    /// Returns true if one of the globs matches, and no excluding one.
+    /// Returns true if a glob matches, or there are none, and no excluding glob matches.
     fn is_selected(globs: &[String], path: &str) -> bool {
         let (excluded, included): (Vec<_>, Vec<_>) = globs.iter().partition(|glob| glob.starts_with('!'));
         let above = path.match_indices('/').map(|(end, _)| &path[..end]).chain([path]).collect::<Vec<_>>();

@@ -40,7 +40,7 @@ pub(super) struct Shared {
     pub(super) progress: Vec<String>,
 }
 
-/// The place of an entry. The store of a session is identified by the session's address in memory.
+/// The scope of an entry. The store of a session is identified by the session's address in memory.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ScopeId {
     Session(usize),
@@ -103,7 +103,7 @@ impl Host {
         self
     }
 
-    /// Adds a folder to the list of `workspace::walk`. Otherwise the folders of files are not listed.
+    /// Adds a folder, which `workspace::walk` then lists. Without it, the folders of files are not listed.
     #[must_use]
     pub fn with_folder(self, path: &str) -> Self {
         self.with_file(&format!("{}/", path.trim_end_matches('/')), [])

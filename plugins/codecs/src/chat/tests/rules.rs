@@ -1,5 +1,5 @@
-//! A checker for the rules of Chat Completions requests: OpenAI's rules, and the stricter ones of Mistral, DeepSeek and
-//! Kimi (2026-11-23; the sources are named in [`crate::chat`]).
+//! A checker for the rules of Chat Completions requests: OpenAI's rules, and the stricter rules of Mistral, DeepSeek
+//! and Kimi (2026-11-23; [`crate::chat`] names the sources).
 
 use patchbay_provider_sdk::Part;
 use proptest::prelude::*;

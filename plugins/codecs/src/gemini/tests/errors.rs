@@ -42,12 +42,12 @@ fn refusals_by_status() {
             retry,
         };
         assert_eq!(refusal(status, &[], &body.to_string()), expected);
-        // In an array, as in a response without events, and in the middle of an answer.
+        // The same error in an array, with a successful status, and in the middle of an answer.
         assert_eq!(refusal(status, &[], &json!([body]).to_string()), expected);
         assert_eq!(refusal(200, &[], &json!([body]).to_string()), expected);
         let mut actions = answer(&completion_of(Vec::new()), std::slice::from_ref(&body));
         assert_eq!(actions.pop(), Some(Action::Fail(expected.clone())));
-        // Only the status name.
+        // With the status name alone.
         let word = json!({"error": {"status": word, "message": expected.message}});
         let mut actions = answer(&completion_of(Vec::new()), &[word]);
         assert_eq!(actions.pop(), Some(Action::Fail(Failure { http_status: None, ..expected })));

@@ -1,4 +1,4 @@
-//! Tests of plays of several agents: identity, variables and mail.
+//! Tests of conversations between several agents: identity, variables and mail.
 
 use patchbay_provider_sdk::{Block, Message, Piece, Role, ToolCall, ToolResult};
 use proptest::prelude::*;
@@ -103,11 +103,11 @@ fn identity_is_never_echoed() {
     let fork = talk.fork("hello");
     assert_eq!(fork.answer().text(), "You said: hello");
     assert_eq!(talk.fork("say $self $parent").answer().text(), format!("{CHILD} {ROOT}"));
-    // Without an identity text everything is known but the names.
+    // Without an identity text, `$self` and `$parent` are unknown.
     assert_eq!(run(request(vec![person("say $self $parent")])).text(), "none none");
     let alone = vec![user(vec![text(&root())])];
     assert_eq!(run(request(alone)).text(), "You said nothing.");
-    // What the host tells about the session's start is not said by anybody; the same words later are.
+    // The host's texts about the session's start do not count as the user's; the same words later do.
     let start =
         ["At the start of this session:\ndate: x", "Instructions for agents in /a, above the workspace.\n\nsay no"];
     let told = vec![text(&root()), text(start[0]), text(start[1]), text("hi")];
@@ -134,7 +134,7 @@ fn other_texts_are_not_identities() {
     ] {
         assert_eq!(run(request(vec![person(&other)])).text(), format!("You said: {}", other.trim()));
     }
-    // The model's text is not one.
+    // A text of the model is never an identity text.
     let mut talk = Conversation::new(&format!("say {}", child()));
     talk.say("say $self");
     assert_eq!(talk.answer().text(), ROOT);
@@ -145,16 +145,16 @@ fn child_has_nothing_of_its_parent() {
     let mut talk = Conversation::new("on mail say of the parent\ncall fork {}\ncall mail_check {}\nthen call a {}");
     talk.results([("fork", &forked(CHILD)), ("mail_check", &inbox(&[(7, CHILD)]))]);
     assert_eq!(talk.fork("say $child1 $mail1 $from1").answer().text(), "none none none");
-    // The results are in one message with the texts of the child, and its calls go on counting.
+    // The results are in one message with the texts of the child, and the numbers of its calls continue.
     let calls = talk.fork("say hello\ncall b {}").answer();
     assert_eq!((calls.text(), calls.calls()), ("hello", vec![("call_3", "b", "{}")]));
     assert_eq!(talk.fork("hello").answer().text(), "You said: hello");
     let mut fork = talk.fork("hello");
     fork.say(ONE);
     assert_eq!(fork.answer().text(), format!("You said: {ONE}"));
-    // The parent goes on.
+    // The parent's conversation continues unchanged.
     assert_eq!(talk.answer().calls(), [("call_3", "a", "{}")]);
-    // Rounds are counted in the child.
+    // Rounds are counted separately in the child.
     let mut fork = talk.fork("call c {}\nthen say $child1");
     fork.results([("c", "1")]);
     assert_eq!(fork.answer().text(), "none");
@@ -229,7 +229,7 @@ fn other_dollars_stay() {
         let answer = if answer.is_empty() { &said[4..] } else { answer };
         assert_eq!(Conversation::new(said).answer().text(), answer);
     }
-    // The names of tools have none.
+    // Variables in tool names are not replaced.
     assert_eq!(Conversation::new("call $self {}").answer().calls()[0].1, "$self");
 }
 
@@ -259,7 +259,7 @@ fn on_mail_lines_are_followed_when_woken() {
     assert_eq!(talk.results([("mail_read", &mail("\"news\""))]).calls()[0].2, r#"{"number":5}"#);
     assert_eq!(talk.answer().text(), "got news");
 
-    // Again with the next notification; a text without such lines changes nothing.
+    // The same lines apply to the next notification; a text without such lines changes nothing.
     talk.say("hello");
     assert_eq!(talk.say(ONE).text(), "You said: hello");
     assert_eq!(talk.answer().calls()[0].1, "mail_check");
@@ -270,7 +270,7 @@ fn on_mail_lines_are_followed_when_woken() {
     assert_eq!(talk.results([("a", "1")]).text(), "one");
     assert_eq!(talk.say(ONE).text(), "a said: 1");
     assert_eq!(talk.answer().text(), "two");
-    // A text after the notification.
+    // A text that follows the notification is echoed.
     talk.say("hello");
     assert_eq!(talk.answer().text(), "You said: hello");
 }
@@ -290,10 +290,10 @@ fn mails_of_notifications_are_messages() {
     let mut talk = Conversation::new("on mail say $message1|$message2|$message3");
     talk.say(&notification(ONE, &[r#""one \"1\"\nsay no""#]));
     assert_eq!(talk.answer().text(), "one \"1\"\nsay no|none|none");
-    // Those of earlier notifications stay.
+    // The messages of earlier notifications stay.
     talk.say(&notification(TWO, &[r#""two""#, r#""three""#]));
     assert_eq!(talk.answer().text(), "one \"1\"\nsay no|two|three");
-    // The user's next text ends that, and a mail that the agent reads itself comes before them.
+    // The user's next text clears the messages, and mail that the agent reads itself takes precedence over them.
     talk.say("on mail call mail_read {}\non mail then say $message1|$message2");
     talk.say(&notification(ONE, &[r#""four""#]));
     talk.results([("mail_read", &mail("\"five\""))]);
@@ -316,7 +316,7 @@ fn on_mail_accepts_every_command() {
     talk.say(ONE);
     let answer = talk.answer();
     assert!(answer.hangs && answer.waits.first() == Some(&5), "{answer:?}");
-    // Others are text.
+    // Other lines are text.
     for line in ["on mail", "on mail hello", "on mail on mail say x", "then on mail say x", "on mail then then say x"] {
         assert_eq!(Conversation::new(line).answer().text(), format!("You said: {line}"));
     }

@@ -9,14 +9,14 @@ use crate::{Demo, steps::HANG_MS};
 /// The result of a completion.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Completed {
-    /// Each block with kind, text and attached data. An open block has no end.
+    /// The kind, text and attached data of each block. `open` is true if the last block was not ended.
     pub(super) blocks: Vec<(BlockKind, String, Option<String>)>,
     pub(super) open: bool,
     pub(super) deltas: usize,
     pub(super) waits: Vec<u32>,
     pub(super) usage: Option<Usage>,
     pub(super) end: Result<Finish, Failure>,
-    /// Whether it only waited, step after step.
+    /// True if the answer did not end and only waited, again and again.
     pub(super) hangs: bool,
 }
 

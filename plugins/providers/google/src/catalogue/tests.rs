@@ -1,4 +1,4 @@
-//! Tests of the listing with recordings in the form of the SDK's types.
+//! Tests of the listing with recordings that follow the SDK's types.
 
 use patchbay_codecs::listing::play;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Tests of the listing with a recording in the form of OpenAI.
+//! Tests of the listing with a recording in OpenAI's format.
 
 use patchbay_codecs::listing::play;
 use serde_json::json;

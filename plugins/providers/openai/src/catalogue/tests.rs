@@ -1,4 +1,4 @@
-//! Tests of the listing with a recording in the form of the SDK's types.
+//! Tests of the listing with a recording that follows the SDK's types.
 
 use patchbay_codecs::listing::play;
 use serde_json::json;

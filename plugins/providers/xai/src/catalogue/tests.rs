@@ -1,4 +1,4 @@
-//! Tests of the listing with a recording in the form of xAI's OpenAPI description.
+//! Tests of the listing with a recording that follows xAI's OpenAPI description.
 
 use patchbay_codecs::listing::play;
 use serde_json::json;

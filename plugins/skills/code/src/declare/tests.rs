@@ -158,7 +158,7 @@ fn long_texts_of_a_schema_are_read_up_to_a_bound() {
     let reference = format!("#/$defs/{short}");
     assert_eq!(type_of(json!({"$ref": reference, "$defs": {short: {"type": "string"}}})), "string");
 
-    // Literals count in full: nested unions of long ones end at the budget of a tool.
+    // Literals count in full: nested unions of long literals end at the budget of a tool.
     let literals: Vec<String> = (0..MEMBERS).map(|n| format!("{n:0>100}")).collect();
     let properties: Map<String, Value> =
         (0..PROPERTIES).map(|n| (format!("p{n}"), json!({ "enum": literals }))).collect();

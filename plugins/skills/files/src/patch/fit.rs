@@ -45,8 +45,8 @@ impl<'a> Lines<'a> {
 /// Returns `text` with `hunks` applied. They must be in the order of their lines.
 ///
 /// # Errors
-/// A hunk does not apply, or applies at several places. The caller must not write anything then, as the message
-/// promises.
+/// A hunk does not apply, or applies at several places. In either case, the caller must not write anything, as the
+/// message promises.
 pub(crate) fn apply(path: &str, text: &str, hunks: &[Hunk<'_>]) -> Result<String> {
     let file = Lines::of(text);
     let mut done: Vec<&str> = Vec::with_capacity(file.lines.len());
@@ -236,7 +236,7 @@ mod tests {
     fn line_endings_are_preserved() {
         assert_eq!(applied("a\r\nb\r\n", "@@\n a\n-b\n+c\n+d\n"), Ok("a\r\nc\r\nd\r\n".into()));
         assert_eq!(applied("a\r\nb\r\n", "@@\n a\r\n-b\r\n+c\r\n"), Ok("a\r\nc\r\n".into()));
-        // The last line has no newline, before or after.
+        // The last line has no newline, before or after the patch.
         assert_eq!(applied("a\nb", "@@\n-a\n+A\n"), Ok("A\nb".into()));
         assert_eq!(applied("a\nb", "@@\n-b\n\\ No newline at end of file\n+B\n"), Ok("a\nB\n".into()));
         assert_eq!(applied("a\nb\n", "@@\n-b\n+B\n\\ No newline at end of file\n"), Ok("a\nB".into()));

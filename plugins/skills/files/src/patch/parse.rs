@@ -17,7 +17,7 @@ pub(crate) struct FilePatch<'a> {
     pub(crate) hunks: Vec<Hunk<'a>>,
 }
 
-/// The change to a file, in the order in which a patch is applied: changes that can always be undone come first.
+/// The change to a file. The variants are in the order in which a patch is applied: changes that can always be undone come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Change {
     /// Needs only `workspace-write` to be undone.

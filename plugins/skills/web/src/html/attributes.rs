@@ -3,7 +3,7 @@
 /// The most bytes of a value. Longer values are cut, but a longer address is ignored.
 const MAX_VALUE: usize = 2048;
 
-/// The attributes of one start tag. Of several with the same name the first one is used.
+/// The attributes of one start tag. If a name occurs several times, the first value is used.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Attributes {
     pub(crate) href: Option<String>,
@@ -77,7 +77,7 @@ impl Attributes {
         place.get_or_insert_with(|| String::from_utf8_lossy(&value[..value.len().min(MAX_VALUE)]).into_owned());
     }
 
-    /// Returns true if the element is hidden or belongs to the frame around a page. Its contents are left out.
+    /// Returns true if the element is hidden or belongs to the frame around a page. The contents of such an element are left out.
     pub(crate) fn hides(&self) -> bool {
         let style = self.style.as_deref().is_some_and(|style| {
             let style: String = style.chars().filter(|char| !char.is_whitespace()).collect();

@@ -1,6 +1,6 @@
 //! Converts the tags and words of a page to text, in one pass without a tree.
 //!
-//! End tags that HTML allows to omit (of a paragraph, an item, a cell) are added by the rules of HTML; superfluous end
+//! End tags that may be omitted (of a paragraph, an item or a cell) are added by the rules of HTML; superfluous end
 //! tags are ignored. Every tag costs the same at any depth.
 
 use url::Url;
@@ -15,9 +15,9 @@ use crate::html::{
     tag::{HEADINGS, Tag},
 };
 
-/// The most bytes of a title, of a description, and of the text of a picture.
+/// The most bytes of a title, of a description, and of a picture's text.
 const MAX_LINE: usize = 300;
-/// The deepest nesting of tables that is converted. Each table contains the text of the nested ones once more.
+/// The deepest nesting of tables that is converted. Each table contains the text of its nested tables once more.
 const MAX_TABLES: usize = 8;
 /// The state of the conversion.
 pub(crate) struct Document<'a> {
@@ -45,7 +45,7 @@ struct Code {
 struct List {
     place: u32,
     number: Option<u32>,
-    /// The position in its flow where it begins.
+    /// The position in the flow where the list begins.
     offset: usize,
 }
 

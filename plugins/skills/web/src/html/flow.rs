@@ -6,7 +6,7 @@
 pub(crate) const MAX_TEXT: usize = 4 << 20;
 /// The deepest nesting of lists and quotes that is shown.
 const MAX_DEPTH: usize = 12;
-/// The deepest nesting of marks; deeper ones are left out.
+/// The deepest nesting of marks; deeper marks are left out.
 const MAX_MARKS: usize = 16;
 
 /// The distance to the previous block.
@@ -34,7 +34,7 @@ pub(crate) enum Mark {
 #[derive(Clone, Debug)]
 struct Marked {
     mark: Mark,
-    /// A mark that is not written, but has an end tag.
+    /// True if the mark is not written. Its end tag still ends it.
     is_mute: bool,
     /// The position in the text where its words begin.
     from: Option<usize>,

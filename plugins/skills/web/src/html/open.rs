@@ -1,7 +1,7 @@
 //! The stack of open elements.
 //!
-//! A page may nest a hundred thousand elements, so no operation may search the stack: each entry has the positions of
-//! the next lower element of its kind and of the elements that bound it.
+//! A page may nest a hundred thousand elements, so no operation may search the stack: each entry stores the positions
+//! of the next lower element of its kind and of the elements that bound it.
 
 use crate::html::tag::{TAGS, Tag};
 

@@ -1,10 +1,10 @@
-//! Finds the part of a page that is its contents: the main part, or its only article.
+//! Finds the actual contents of a page: the main part, or the only article.
 
 use std::ops::Range;
 
 use crate::html::{attributes::Attributes, tag::Tag};
 
-/// The least bytes of a part that is used instead of the page.
+/// The smallest size in bytes of a part that is used instead of the whole page.
 const MIN_PART: usize = 200;
 
 /// The parts of a page. Offsets refer to its text.
@@ -23,7 +23,7 @@ struct Part {
 }
 
 impl Parts {
-    /// Records the start of an element. Without an offset it is in a cell and is not a part.
+    /// Records the start of an element. An element without an offset is in a cell and cannot be a part.
     pub(crate) fn open(&mut self, tag: Tag, attributes: &Attributes, place: u32, offset: Option<usize>) {
         if tag == Tag::Main || attributes.is_main() {
             self.main.open(place, offset);
@@ -40,8 +40,8 @@ impl Parts {
         self.article.close(place, offset);
     }
 
-    /// Returns the range of the text that is the contents. Several articles are a list; one of them is only
-    /// used if it is most of the text.
+    /// Returns the contents from the text of the page. Several articles are a list, so an article is only
+    /// used if it is the only one and most of the text.
     pub(crate) fn of<'a>(&self, text: &'a str) -> &'a str {
         let article = self.article.of(text).filter(|article| self.articles == 1 && article.len() > text.len() / 2);
         self.main.of(text).or(article).unwrap_or(text).trim()

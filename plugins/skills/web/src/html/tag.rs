@@ -125,7 +125,7 @@ impl Tag {
         }
     }
 
-    /// Returns true if it has no contents and no end tag.
+    /// Returns true for an element without contents and end tag.
     pub(crate) fn is_void(self) -> bool {
         matches!(self, Self::Base | Self::Br | Self::Hr | Self::Img | Self::Meta | Self::Void)
     }
@@ -154,7 +154,7 @@ impl Tag {
             )
     }
 
-    /// Returns true if its contents are never shown.
+    /// Returns true for an element whose contents are never shown.
     pub(crate) fn is_gone(self) -> bool {
         matches!(self, Self::Gone | Self::Svg | Self::Template | Self::Select | Self::Button | Self::Nav)
     }
@@ -164,7 +164,7 @@ impl Tag {
         matches!(self, Self::Td | Self::Th | Self::Caption)
     }
 
-    /// Returns true if only a table bounds it.
+    /// Returns true for an element that only a table bounds.
     pub(crate) fn is_of_table(self) -> bool {
         self.is_cell() || matches!(self, Self::Tr | Self::Tbody | Self::Thead)
     }

@@ -82,7 +82,7 @@ impl Adapter for Streamed {
                 Action::Finish(Finish { stop: "end-turn".into(), raw: "end of body".into() }),
             ],
             Input::TransportFailed(failure) => vec![fail("network", failure.message, None, Retry::Backoff)],
-            Input::Timer => vec![], // This adapter never asks for one.,
+            Input::Timer => vec![], // This adapter never starts a timer.
         }
     }
 }
