@@ -22,7 +22,7 @@ class HostError(Failure):
     """A host function failed. If a tool does not catch it, the call fails with the same kind and message.
 
     `kind` is `denied`, `unavailable`, `invalid`, `not-found`, `too-large`, `too-deep`, `quota`, `timeout`, `conflict` or
-    `failed`; later hosts may know more.
+    `failed`; later hosts may add more kinds.
     """
 
 

@@ -1,7 +1,7 @@
-"""Replaces functions that trap in the sandbox, either by working ones or by an error that names the alternative.
+"""Replaces functions that trap in the sandbox with working versions, or with errors that name an alternative.
 
 The component has no clock, no randomness, no files and no standard streams, and the standard library is not there at run
-time. The C functions behind all these end the component without a word. While the skill is being built everything works
+time. The C functions behind all these end the component without a message. While the skill is being built everything works
 as usual: a module may read a file beside it at its top, and keep what it read.
 """
 
@@ -83,7 +83,7 @@ class _Stream(io.TextIOBase):
             self._original.flush()
 
     def end_line(self) -> None:
-        """Writes what has no newline yet."""
+        """Writes the text that has no newline yet."""
         if self._line:
             log.write(self._level, self._line)
             self._line = ""
@@ -127,7 +127,7 @@ def install() -> None:
 
 
 def seal() -> None:
-    """Completes what depends on the modules that the skill imported."""
+    """Installs the guards that depend on the modules that the skill imported."""
     for name, (why, functions) in _LATER.items():
         if name in sys.modules:
             _guard(sys.modules[name], name, functions, why)

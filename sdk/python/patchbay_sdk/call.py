@@ -21,7 +21,7 @@ class CallInfo:
 
 
 def info() -> CallInfo:
-    """Returns what is known about the call."""
+    """Returns facts about the call."""
     info = _CALL.call("info")
     return CallInfo(info.id, info.attempt, _host.extra(info.extra))
 

@@ -1,6 +1,6 @@
 """HTTP requests to the hosts that the operator granted. Needs `http:HOST`, and `credential:NAME` for an `auth`.
 
-Https only, and plain http to this machine if it is granted by name. Redirects are not followed: a 3xx is returned.
+Only https is allowed, and plain http to this machine if it is granted by name. Redirects are not followed: a 3xx is returned.
 """
 
 import json as _json
@@ -36,7 +36,7 @@ def header(credential: str, name: str, prefix: str = "") -> Auth:
 
 
 def query(credential: str, name: str) -> Auth:
-    """Returns an auth for the query parameter `NAME`. The operator must allow it, because URLs end up in logs of servers."""
+    """Returns an auth for the query parameter `NAME`. The operator must allow it, because URLs end up in server logs."""
     return Auth(credential, query=name)
 
 
@@ -55,7 +55,7 @@ class Response:
 
     @property
     def text(self) -> str:
-        """The body as UTF-8 text. Bytes that are not are replaced by U+FFFD."""
+        """The body as text. Bytes that are not UTF-8 become U+FFFD."""
         return self.body.decode("utf-8", "replace")
 
     def json(self) -> Any:

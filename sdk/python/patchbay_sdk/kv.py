@@ -1,6 +1,6 @@
 """A small persistent store for the skill. Needs the capability `kv`.
 
-A scope says which sessions share the state: only this `session`, all sessions of this `workspace`, or all of this `user`.
+A scope determines which sessions share the state: only this `session`, all sessions of this `workspace`, or all of this `user`.
 """
 
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ def put(key: str, value: Union[bytes, str], *, scope: Scope = "user", expect: Op
     """Stores a value and returns its version. The value is on disk when this returns.
 
     Args:
-        expect: The version that the key must have (0: it must not exist), else the error's kind is `conflict`. Without it,
+        expect: The version that the key must have (0: it must not exist), otherwise the error has the kind `conflict`. Without it,
             any value is replaced.
     """
     version: int = _KV.call(

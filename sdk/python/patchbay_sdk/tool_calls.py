@@ -1,7 +1,7 @@
-"""Calls other tools in parallel: `start` returns at once, `wait` blocks. Needs the capability `tools`.
+"""Calls other tools in parallel: `start` returns immediately, `wait` blocks. Needs the capability `tools`.
 
-At most eight calls run at a time, and they share what is left of your memory: `gather` takes care of both. Calls
-that still run when your tool returns are cancelled.
+At most eight calls run at a time, and they share your remaining memory: `gather` takes care of both. Calls
+that are still running when your tool returns are cancelled.
 """
 
 import json
@@ -46,7 +46,7 @@ def start(requests: Iterable[Request]) -> list[int]:
 
 
 def wait() -> list[Outcome]:
-    """Blocks until a call has ended. Returns all that have ended since, sorted by id; an empty list if none is running."""
+    """Blocks until a call has ended. Returns all calls that have ended since, sorted by id; an empty list if none is running."""
     return [_outcome(outcome) for outcome in _CALLS.call("wait")]
 
 

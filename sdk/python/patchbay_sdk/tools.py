@@ -1,6 +1,6 @@
 """Calls another tool of the session. Needs the capability `tools`.
 
-The tool has the remaining limits of the call, and the grants of its own skill. Calls are at most four deep.
+The called tool has this call's remaining limits and its own skill's grants. Calls are at most four deep.
 """
 
 from typing import Any

@@ -36,7 +36,7 @@ def read_text(path: str) -> str:
 
 
 def walk(glob: str = "**", *, after: Optional[str] = None) -> Iterator[Entry]:
-    """Yields what matches the glob and is not excluded by .gitignore, sorted by the bytes of the paths."""
+    """Yields the entries that match the glob and that .gitignore does not exclude, sorted by the bytes of the paths."""
     while True:
         page = _READ.call("walk", _host.text(glob, "glob"), after, _PAGE)
         for entry in page:

@@ -1,7 +1,7 @@
 """Searches the whole workspace in one call, far faster than reading the files. Needs the capability `workspace-read`.
 
 Results are sorted by the bytes of their paths. If a limit ends a search early, `stopped` names it and `next` is where to
-continue: pass it as `after`. A glob that begins with `!` excludes.
+continue: pass it as `after`. A glob that begins with `!` excludes files.
 """
 
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ _SEARCH = _host.Interface("workspace-search", "workspace_search")
 
 @dataclass(frozen=True)
 class Position:
-    """After line `line` of a file, or after the whole file."""
+    """A position after line `line` of a file, or after the whole file."""
 
     path: str
     line: Optional[int] = None
@@ -38,7 +38,7 @@ class Line:
 
 @dataclass(frozen=True)
 class File:
-    """The lines of a file that match, and those around them."""
+    """The matching lines of a file, and the lines around them."""
 
     path: str
     lines: list[Line]
@@ -55,7 +55,7 @@ class Skipped:
 
 @dataclass(frozen=True)
 class TextResults:
-    """What `search` found. `stopped` is None if everything was searched."""
+    """The results of `search`. `stopped` is None if everything was searched."""
 
     files: list[File]
     searched: int
@@ -77,7 +77,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class NameResults:
-    """What `find` found. `stopped` is None if these are all."""
+    """The results of `find`. `stopped` is None if these are all."""
 
     entries: list[Entry]
     stopped: Optional[str]

@@ -55,7 +55,7 @@ pub(crate) fn read(path: &str, range: LineRange, numbers: bool) -> Result<Reply>
 pub(crate) fn read_many(paths: &[String], numbers: bool) -> Result<Reply> {
     if paths.is_empty() || paths.len() > MAX_FILES {
         let count = paths.len();
-        return Err(Failure::invalid(format!("'paths' must have from 1 to {MAX_FILES} paths; it has {count}")));
+        return Err(Failure::invalid(format!("'paths' must contain 1 to {MAX_FILES} paths, not {count}")));
     }
     let mut reply = Reply::new();
     let (mut room, mut count) = (MAX_BYTES, MAX_COUNT);
@@ -425,7 +425,7 @@ mod tests {
         assert_eq!(shown, expected);
         assert_eq!(texts(&host, || read_many(&paths[3..4], true)), ["[d/c]\n1\t2\n2\t3\n"]);
         let refused = |count: usize| host.run(|| read_many(&vec!["a".to_owned(); count], false).map(drop)).unwrap_err();
-        assert_eq!(refused(0).message(), "'paths' must have from 1 to 20 paths; it has 0");
+        assert_eq!(refused(0).message(), "'paths' must contain 1 to 20 paths, not 0");
         assert_eq!(refused(21).kind(), "invalid-input");
     }
 

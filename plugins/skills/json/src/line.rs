@@ -60,7 +60,7 @@ fn splits(line: &str) -> impl Iterator<Item = (&str, &str)> {
 }
 
 fn document_is_wrong(rest: &str, error: &serde_json::Error) -> Failure {
-    refused(&format!("the document '{}' is wrong: {error}", clip(rest, 60)))
+    refused(&format!("the document '{}' is not valid: {error}", clip(rest, 60)))
 }
 
 /// Creates the error for a line without a valid expression before something that could be JSON.
