@@ -1,8 +1,8 @@
 //! Listings of models: the common part of all adapters, as a state machine.
 //!
-//! An [`Api`] creates the requests of one API and converts its pages. [`Pages`] sends them, collects the bodies
-//! and ends each listing with `finish` or `fail`. Pages are untrusted: their size and number are bounded, and
-//! entries that are not models are left out.
+//! An [`Api`] creates the requests of one API and converts its pages. [`Pages`] sends the requests, collects the bodies and ends
+//! each listing with `finish` or `fail`. Pages are untrusted: their size and number are bounded, and entries that are not models
+//! are left out.
 
 pub mod openai;
 
@@ -14,16 +14,16 @@ use serde_json::{Map, Value};
 use crate::failure::{cut, failure, header, transport};
 use crate::options::Extra;
 
-/// The most bytes of one page. A page of OpenRouter with 500 models has about 1.5 MB.
+/// The maximum size of a page, in bytes. An OpenRouter page with 500 models is about 1.5 MB.
 const MAX_PAGE: usize = 8 << 20;
 
-/// The most pages of one listing. The host limits the number of requests, too.
+/// The maximum number of pages in one listing. The host also limits the number of requests.
 const MAX_PAGES: u32 = 40;
 
-/// The most bytes of a model's facts. The host leaves out models with more.
+/// The maximum size of a model's facts, in bytes. The host leaves out models with larger facts.
 const MAX_FACTS: usize = 8 << 10;
 
-/// The most characters of a name or a description.
+/// The maximum length of a name or a description, in characters.
 const MAX_TEXT: usize = 200;
 
 /// Requests and pages of one API.
@@ -125,7 +125,7 @@ impl<A: Api> Pages<A> {
         let is_only_page = self.received == 1 && next.is_none();
         let mut actions = vec![ListingAction::Models(models)];
         match next {
-            // A server that repeats a page would never end.
+            // A server that names the current page as the next one would only send the same page again.
             Some(next) if self.received < MAX_PAGES && next.path_and_query != self.path => {
                 self.path.clone_from(&next.path_and_query);
                 actions.push(ListingAction::Send(self.extra.with_headers(next)));
@@ -191,8 +191,8 @@ impl Facts {
         }
     }
 
-    /// Adds the thinking levels that `explain` describes without a warning, and `none`. `explain`
-    /// returns a description and a warning.
+    /// Adds the thinking levels for which `explain` returns no warning, and `none` even with a warning. A level whose description
+    /// does not begin with `Thinking: ` is left out.
     pub fn levels(&mut self, explain: impl Fn(&str) -> patchbay_provider_sdk::ThinkingPlan) {
         let levels = crate::thinking::Level::ALL.map(crate::thinking::Level::name).into_iter().filter_map(|level| {
             let plan = explain(level);
@@ -247,7 +247,8 @@ pub fn date(time: &Value) -> Option<String> {
     (fits && date > "1970-01-01").then(|| date.to_owned())
 }
 
-/// Returns the date of a Unix time in seconds. `None` before 1971, which means that a date is unknown, and after 9999.
+/// Returns the date of a Unix time in seconds. `None` after 9999, and before 1971, because a time near 0 means that the date is
+/// unknown.
 pub fn unix_date(seconds: &Value) -> Option<String> {
     let days = seconds.as_u64()? / 86_400;
     if !(365..2_932_897).contains(&days) {
@@ -264,7 +265,8 @@ pub fn unix_date(seconds: &Value) -> Option<String> {
     Some(format!("{:04}-{month:02}-{day:02}", year + era * 400))
 }
 
-/// Returns an amount as a decimal string: `amount` times `factor`. `None` if it is not a number, negative or not finite.
+/// Returns `amount` times `factor` as a decimal string. `None` if `amount` is not a number, or the product is negative or above
+/// 1e9.
 pub fn amount(amount: &Value, factor: f64) -> Option<String> {
     let number = amount.as_f64().or_else(|| amount.as_str()?.trim().parse().ok())?;
     let product = number * factor;
@@ -300,10 +302,10 @@ pub struct Played {
     pub failure: Option<Failure>,
 }
 
-/// For the tests of adapters: plays `pages`, each cut into pieces of `size` bytes, to a listing.
+/// For the tests of adapters: feeds `pages`, each cut into pieces of `size` bytes, to a listing.
 ///
 /// # Panics
-/// If a page has no request, or facts are not an object.
+/// If there are more or fewer `pages` than requests, a request is not a GET with one credential, or facts are not a JSON object.
 pub fn play<C: patchbay_provider_sdk::Catalogue>(pages: &[&str], size: usize) -> Played {
     let mut played = Played::default();
     let listing = Listing { validator: None, options: Vec::new() };

@@ -110,8 +110,8 @@ fn add_capabilities(capabilities: &Value, facts: &mut Facts) {
     let supported = |object: &Value, names: &[&'static str]| -> Vec<&'static str> {
         names.iter().copied().filter(|name| object[*name]["supported"] == true).collect()
     };
-    // The host returns `efforts` and `thinking-types` in `host:model-facts`. They are how the adapter learns the
-    // settings of a model that is newer than its own table; see `thinking::Known`.
+    // The host stores `efforts` and `thinking-types`, and passes them back in the option `host:model-facts`. They tell the adapter
+    // the settings of a model that is newer than its own table; see `thinking::Known`.
     let efforts = supported(&capabilities["effort"], &["low", "medium", "high", "xhigh", "max"]);
     let types = supported(&capabilities["thinking"]["types"], &["adaptive", "enabled", "disabled", "between_tools"]);
     let off = types.iter().any(|name| ["disabled", "between_tools"].contains(name));

@@ -149,8 +149,8 @@ mod tests {
     #[test]
     fn wrong_document_and_wrong_expression_have_their_errors() {
         let document = refusal(r#"people[0].name {"people": ["#);
-        assert!(document.starts_with(r#"the document '{"people": [' is wrong: EOF while parsing"#), "{document}");
-        assert!(refusal("a b c").starts_with("the document 'b c' is wrong: expected value"));
+        assert!(document.starts_with(r#"the document '{"people": [' is not valid: EOF while parsing"#), "{document}");
+        assert!(refusal("a b c").starts_with("the document 'b c' is not valid: expected value"));
         let expression = refusal(r#"people[0.name {"people": []}"#);
         assert!(expression.starts_with("the expression 'people[0.name' does not parse at column 9"), "{expression}");
         assert!(refusal("a ~ b {}").starts_with("the expression 'a ~ b' does not parse at column 3"));

@@ -50,7 +50,7 @@ impl Table {
             let more = span.saturating_sub(1).min(MAX_COLUMNS - row.len());
             row.resize(row.len() + more, String::new());
         } else if let Some(last) = row.last_mut().filter(|last| last.len() <= MAX_CELL) {
-            // A longer cell is not data; the rest of the row is dropped.
+            // Once the last cell is longer than MAX_CELL, the other cells of the row are dropped: the table is not a data table.
             last.push(' ');
             last.push_str(&text);
         }
@@ -97,7 +97,7 @@ impl Table {
     }
 }
 
-/// Writes a layout row: short cells on one line, long cells as blocks.
+/// Writes a layout row: on one line if no cell has a line break, otherwise each cell as a block. Empty cells are left out.
 fn layout(row: Vec<String>, flow: &mut Flow) {
     let cells: Vec<&str> = row.iter().map(String::as_str).filter(|cell| !cell.is_empty()).collect();
     if cells.iter().all(|cell| !cell.contains('\n')) {
