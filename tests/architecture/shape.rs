@@ -14,7 +14,7 @@ use syn::{
 
 use crate::repository;
 
-/// The most files of a crate that may use each other, directly or through others.
+/// Maximum number of files of a crate that may use each other, directly or through others.
 const CIRCLE: usize = 3;
 const FILE_LINES: usize = 500;
 const FUNCTION_LINES: usize = 80;

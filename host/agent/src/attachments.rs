@@ -12,12 +12,12 @@ use patchbay_store::Store;
 
 use crate::conversation::{AttachmentSlot, Conversation};
 
-/// The most blobs in a request.
+/// Maximum number of blobs in a request.
 const BLOBS: usize = 100;
 /// Blobs are left out in groups of this size. Leaving out one at a time would change the beginning of the conversation,
 /// which providers cache, at every request.
 const BLOB_STEP: usize = 10;
-/// The most bytes of blobs in a request, which is also the limit for one user message. As base64 they are 27 MiB; APIs
+/// Maximum number of bytes of blobs in a request, which is also the limit for one user message. As base64 they are 27 MiB; APIs
 /// accept requests of 32 MB (2026-11-24, platform.claude.com, "Request size limits").
 const BYTES: u64 = 20 << 20;
 /// The bytes to leave out are rounded up to a multiple of this, for the same reason.

@@ -32,7 +32,7 @@ pub struct TokenBudget {
 pub struct BudgetExhausted {
     /// Tokens that the session has used so far.
     pub used: u64,
-    /// The most tokens that the session may use.
+    /// Maximum number of tokens that the session may use.
     pub ceiling: u64,
 }
 

@@ -15,7 +15,7 @@ use patchbay_policy::HostPattern;
 use ring::digest::{Context, SHA256};
 use tokio::time::{Instant, timeout};
 
-/// The most redirects that are followed. Two or three are usual.
+/// Maximum number of redirects that are followed. Two or three are usual.
 const REDIRECTS: usize = 5;
 /// The owner of these requests. Egress limits concurrent requests and reuses connections per owner.
 pub(crate) const OWNER: &str = "plugin";

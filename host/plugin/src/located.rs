@@ -94,7 +94,7 @@ fn failed(path: &Path) -> impl FnOnce(io::Error) -> LocateError {
     move |source| LocateError::Io { path, source }
 }
 
-/// The most components that an error names.
+/// Maximum number of components that an error names.
 const NAMED: usize = 5;
 /// The most files and folders that are compared with the component's age.
 pub(crate) const COMPARED: usize = 10_000;

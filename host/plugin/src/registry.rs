@@ -28,7 +28,7 @@ use crate::download::{Download, DownloadError, Downloads, ExpectedFile, OWNER, p
 
 /// Size limit of a registry's response other than a blob, in bytes.
 const ANSWER_BYTES: usize = 1 << 20;
-/// The most pages of a tag list, and the number of tags on one page.
+/// Maximum number of pages of a tag list, and the number of tags on one page.
 const PAGES: usize = 100;
 const PAGE: usize = 1000;
 

@@ -20,7 +20,7 @@ use wasmtime::WasmBacktrace;
 
 use crate::BundleMap;
 
-/// The most files in the folder. A new file replaces the oldest one, because authors only need the newest few.
+/// Maximum number of files in the folder. A new file replaces the oldest one, because authors only need the newest few.
 const KEPT: usize = 64;
 /// The largest file that is read, in bytes. Debug information of a large Rust module has some ten megabytes.
 const MODULE_BYTES: u64 = 128 << 20;

@@ -41,7 +41,7 @@ pub use servers::{PackageServer, ServerTransport, parse_servers};
 pub use sums::Sums;
 pub use tree::{PackageFile, list_files};
 
-/// The most skills in one package.
+/// Maximum number of skills in one package.
 const SKILLS: usize = 256;
 
 /// A package on disk. Its contents are untrusted; strings are cleaned for display.

@@ -19,7 +19,7 @@ use crate::{
 /// reader has not finished, which bounds the number of open folders, and the wasted work if later children exceed a limit.
 const PART: usize = 4;
 
-/// The most threads that list folders at the same time.
+/// Maximum number of threads that list folders at the same time.
 const THREADS: usize = 4;
 
 /// A skill's folder, opened and listed.

@@ -15,7 +15,7 @@ use patchbay_core::{Code, text};
 
 use crate::{Problem, is_source, names};
 
-/// The most files of a skill, and also the most folders.
+/// Maximum number of files of a skill, and also the most folders.
 const FILES: usize = 1_000;
 /// Size limit of all files of a skill, in bytes.
 const BYTES: u64 = 32 << 20;
@@ -29,7 +29,7 @@ const PATH_BYTES: usize = 255;
 const SKIPPED: usize = 10;
 /// The most directory entries that are read for a skill, including ignored ones. A linked folder is read again for each link to it.
 const ENTRIES: usize = 10_000;
-/// The most links that are followed for a skill. Following one can take the system milliseconds, because links can lead to other
+/// Maximum number of links that are followed for a skill. Following one can take milliseconds, because links can lead to other
 /// links.
 const LINKS: usize = 100;
 

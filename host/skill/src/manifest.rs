@@ -144,7 +144,7 @@ pub struct ParsedSkillMd {
 const SUMMARY_CHARS: usize = 500;
 /// The longest description that agentskills.io allows, in characters.
 pub(crate) const DESCRIPTION_CHARS: usize = 1_024;
-/// The most entries of `allowed-tools` that are kept, and the longest entry in characters.
+/// Maximum number of entries of `allowed-tools` that are kept, and the longest entry in characters.
 const ALLOWED_TOOLS: (usize, usize) = (100, 200);
 
 impl Manifest {

@@ -15,11 +15,11 @@ use crate::Fingerprint;
 pub const LOCK_BYTES: u64 = 4 << 20;
 /// The format that this build reads and writes.
 const FORMAT: u32 = 1;
-/// The most packages that one lock can have.
+/// Maximum number of packages that one lock can have.
 const PACKAGES: usize = 1_000;
-/// The most skills in one package.
+/// Maximum number of skills in one package.
 pub const PACKAGE_SKILLS: usize = 256;
-/// The most servers in one package.
+/// Maximum number of servers in one package.
 pub const PACKAGE_SERVERS: usize = 32;
 
 /// The packages that are installed, sorted by name.

@@ -51,7 +51,7 @@ impl Iterator for SearchMatches {
     }
 }
 
-/// The most words of one text that count. A higher limit would reward long texts.
+/// Maximum number of words of one text that count. A higher limit would reward long texts.
 const WORDS: usize = 64;
 /// The number one in the fixed-point format of scores.
 const ONE: u64 = 1 << 16;

@@ -18,7 +18,7 @@ pub const UNPACKED_BYTES: u64 = 64 << 20;
 const ENTRIES: u64 = 20_000;
 /// Bytes allowed for an entry's headers, padding and long names.
 const ENTRY_BYTES: u64 = 2 << 10;
-/// The most segments in an entry's path, with room for folders above the package.
+/// Maximum number of segments in an entry's path, with room for folders above the package.
 const DEPTH: usize = 32;
 
 /// Why an archive was not unpacked.

@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension, named_params, params};
 
 use crate::{Store, StoreError, database::rows};
 
-/// The most models that one listing may report, and that are kept for one provider. The same number is kept of models
+/// Maximum number of models that one listing may report, and that are kept for one provider. The same number is kept of models
 /// that are no longer listed. All of them are in memory.
 pub const MAX_CATALOGUE_MODELS: usize = 5_000;
 

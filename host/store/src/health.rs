@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::{KvStore, Store, StoreError, database::Database, upgrade_copy};
 
-/// The most faults that are reported for one database.
+/// Maximum number of faults that are reported for one database.
 const FAULTS: usize = 5;
 
 /// The state of one database.

@@ -15,7 +15,7 @@ pub struct NewMail {
     pub to: AgentId,
     /// The body of the mail, as text.
     pub body: String,
-    /// The most messages in the recipient's inbox; `None` for no limit.
+    /// Maximum number of messages in the recipient's inbox; `None` for no limit.
     pub limit: Option<u32>,
     /// Whether the recipient is notified of it. If not, it counts as covered by a notification.
     pub wakes: bool,

@@ -133,7 +133,7 @@ impl Store {
     }
 }
 
-/// The most bytes of a row's text that are read: the longest answer that `[exchange]` allows. Earlier builds could store
+/// Maximum number of bytes of a row's text that are read: the longest answer that `[exchange]` allows. Earlier builds could store
 /// gigabytes of skill instructions. Longer texts are replaced by a note, and SQLite does not load them: `octet_length`
 /// only needs the head of the row.
 pub(crate) const MAX_CONTENT: usize = 64 << 20;

@@ -17,7 +17,7 @@ use crate::{journal::NewRow, recordings::QueuedRecording};
 
 /// Number of permits: how many jobs and rows can be queued, not counting those added by callers that cannot wait.
 const CAPACITY: usize = 1024;
-/// The most jobs in one commit.
+/// Maximum number of jobs in one commit.
 const BATCH_JOBS: usize = 64;
 /// How long rows wait to share the commit of a job. Limits how late other processes see a row. The row of a call is
 /// never later than the call's result, which is a job.

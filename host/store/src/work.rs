@@ -11,7 +11,7 @@ use crate::{
     turns,
 };
 
-/// The most characters of a task that are read.
+/// Maximum number of characters of a task that are read.
 const TASK: u32 = 1_000;
 /// How many of the newest rows of a turn are searched for its last call. An answer may have many calls, each with a result.
 const ROWS: u32 = 200;

@@ -17,7 +17,7 @@ const LINES: usize = 2_000;
 const BYTES: usize = 256 << 10;
 /// Characters of a line that are kept.
 const LINE: usize = 1_000;
-/// The most bytes that are compared line by line. In longer texts, all old lines count as removed, and all new lines as added.
+/// Maximum number of bytes that are compared line by line. In longer texts, all old lines count as removed, and all new as added.
 const COMPARED: usize = 256 << 10;
 
 /// The lines that differ between two texts, with unchanged ones around them.

@@ -43,7 +43,7 @@ pub struct TextQuery {
     pub context: u32,
     /// The most matching lines, from 1 to [`limits::SEARCH_LINES`].
     pub max_lines: u32,
-    /// The most bytes of each line, from 1 to [`limits::SEARCH_LINE_BYTES`].
+    /// Maximum number of bytes of each line, from 1 to [`limits::SEARCH_LINE_BYTES`].
     pub max_line_bytes: u32,
 }
 
@@ -93,7 +93,7 @@ pub struct NameQuery {
 pub struct SearchBounds {
     /// When the search stops and returns the matches found so far.
     pub until: Instant,
-    /// The most bytes of the result, also limited by [`limits::SEARCH_RESULT_BYTES`]. One matching line with
+    /// Maximum number of bytes of the result, also limited by [`limits::SEARCH_RESULT_BYTES`]. One matching line with
     /// its context is always returned.
     pub bytes: usize,
     /// Ends the search without a result.

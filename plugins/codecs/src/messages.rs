@@ -49,7 +49,7 @@ pub enum Thinking {
     Adaptive(Option<&'static str>),
 }
 
-/// The most pauses of one completion. Without a limit, a server could pause endlessly.
+/// Maximum number of pauses of one completion. Without a limit, a server could pause endlessly.
 const MAX_PAUSES: u32 = 16;
 
 /// The state of one completion.

@@ -19,7 +19,7 @@ pub struct Extra {
     headers: Vec<(String, String)>,
 }
 
-/// The most headers of `extra-headers`.
+/// Maximum number of headers of `extra-headers`.
 const HEADERS: usize = 32;
 
 const OF_KEYS: [&str; 8] = [

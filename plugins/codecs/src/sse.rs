@@ -7,7 +7,7 @@
 
 use std::fmt;
 
-/// The most bytes of one event. It fits a whole image in base64, which Gemini sends as one event.
+/// Maximum number of bytes of one event. It fits a whole image in base64, which Gemini sends as one event.
 pub const MAX_EVENT: usize = 16 << 20;
 
 const BOM: &[u8] = b"\xef\xbb\xbf";

@@ -15,7 +15,7 @@ use crate::context_window;
 use crate::failure::{cut, failure, header, no_events, transport};
 use crate::sse::Parser;
 
-/// The most bytes of a refusal that are read. An API error has a few hundred bytes, a gateway's page a few thousand.
+/// Maximum number of bytes of a refusal that are read. An API error has a few hundred bytes, a gateway's page a few thousand.
 pub const MAX_REFUSAL: usize = 64 << 10;
 
 /// Converts the events of one API.

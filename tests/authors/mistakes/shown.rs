@@ -4,7 +4,7 @@ use std::path::Path;
 
 use patchbay_tests::binary::Ran;
 
-/// The most lines of a compiler's message in the document.
+/// Maximum number of lines of a compiler's message in the document.
 const LINES: usize = 24;
 
 /// Returns the lines that are about a mistake: standard error first, then the findings on standard output.

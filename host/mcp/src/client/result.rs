@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::request::ServerRequestError;
 
-/// The most parts that a result may have.
+/// Maximum number of parts that a result may have.
 const PARTS: usize = 1_000;
 
 #[derive(Deserialize)]

@@ -44,7 +44,7 @@ const DESCRIPTIVE: [&str; 16] = [
 ];
 /// The longest version that is kept, in characters. A longer version is cut.
 const VERSION_CHARS: usize = 1_024;
-/// The most places in a text that a note quotes.
+/// Maximum number of places in a text that a note quotes.
 const QUOTED: usize = 3;
 /// The longest place that is recognised, in characters.
 const PLACE_CHARS: usize = 1_000;

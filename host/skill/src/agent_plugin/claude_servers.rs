@@ -21,7 +21,7 @@ const FILE: &str = ".mcp.json";
 /// The longest expression between `${` and `}`, in bytes. An unlimited search for the `}` would take time quadratic in the text's
 /// length.
 const EXPRESSION_BYTES: usize = 1_000;
-/// The most variables of a server.
+/// Maximum number of variables of a server.
 const VARIABLES: usize = 64;
 
 /// Reads the servers in `.mcp.json` and in `declared`, the manifest's field: a path, a table of servers, or an array of these. A

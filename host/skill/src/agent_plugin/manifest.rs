@@ -11,7 +11,7 @@ use crate::Problem;
 
 /// The longest metadata string that is kept, in characters. Longer strings are cut.
 const TEXT_CHARS: usize = 1_024;
-/// The most keywords that are kept.
+/// Maximum number of keywords that are kept.
 const KEYWORDS: usize = 50;
 /// The most unknown fields and namespaces that are named.
 const NAMED: usize = 20;

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::Problem;
 
-/// The most servers in one package.
+/// Maximum number of servers in one package.
 pub(super) const SERVERS: usize = 32;
 /// The longest name of a server, in characters.
 const NAME_CHARS: usize = 128;

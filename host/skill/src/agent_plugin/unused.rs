@@ -33,7 +33,7 @@ const ONLY_CLAUDE_HAS: &[(&str, &str)] = &[
     ("settings.json", "settings of Claude Code"),
     ("workflows", "workflows of Claude Code"),
 ];
-/// The most parts that are named.
+/// Maximum number of parts that are named.
 pub(super) const NAMED: usize = 20;
 
 /// The top-level entries of a package.

@@ -32,7 +32,7 @@ const KNOWN: &[&str] = &[
     "when_to_use",
 ];
 
-/// The most keys that [`unused`] returns.
+/// Maximum number of keys that [`unused`] returns.
 const UNUSED: usize = 20;
 
 /// Returns the top-level keys that have no meaning here, sorted.

@@ -30,9 +30,9 @@ use crate::{
     work::WorkBudget,
 };
 
-/// The most files of one batch. With this number, the threads rarely wait for each other.
+/// Maximum number of files of one batch. With this number, the threads rarely wait for each other.
 const BATCH: usize = 32;
-/// The most batches that wait or run. Also limits the directories that are open for them, and the results that wait for
+/// Maximum number of batches that wait or run. Also limits the directories that are open for them, and the results that wait for
 /// an earlier result.
 const WINDOW: usize = 32;
 

@@ -11,7 +11,7 @@ use patchbay_provider_sdk::Role;
 use crate::body::Json;
 use crate::object;
 
-/// The most points of a request.
+/// Maximum number of points of a request.
 pub(super) const MOST: usize = 4;
 
 /// Blocks between two points. Fewer than the API's 20, because some blocks cannot have a point.

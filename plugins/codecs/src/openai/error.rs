@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::failure::{duration_ms, failure, header, kind_of_status, no_events, retry};
 
-/// The most characters of an error body that is not JSON.
+/// Maximum number of characters of an error body that is not JSON.
 const EXCERPT: usize = 500;
 
 /// Converts a response without events.

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 /// The smallest budget that the API accepts.
 const MIN_BUDGET: u32 = 1024;
 
-/// The most tokens of an answer including thinking, for a model with a budget.
+/// Maximum number of tokens of an answer including thinking, for a model with a budget.
 const OUTPUT_LIMIT: u32 = 64_000;
 
 /// Tokens for the answer in addition to its thinking. The API refuses a budget that leaves no tokens for the answer.

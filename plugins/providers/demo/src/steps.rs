@@ -6,9 +6,9 @@ use patchbay_provider_sdk::{Action, BlockDelta, BlockEnd, BlockKind, BlockStart,
 
 use crate::answer::{Answer, Call, End};
 
-/// The most words that one call of [`Steps::next`] returns.
+/// Maximum number of words that one call of [`Steps::next`] returns.
 const WORDS_A_STEP: usize = 1_000;
-/// The most pieces into which a call's input is split.
+/// Maximum number of pieces into which a call's input is split.
 const PIECES: usize = 3;
 /// The length of each wait of an answer that never ends. The host rejects a wait that exceeds the remaining time of the
 /// exchange, so a longer wait would end the answer earlier.

@@ -9,7 +9,7 @@ use crate::{mail, own::Own};
 
 /// The value of a variable that is unknown.
 const NONE: &str = "none";
-/// The most bytes of all values in one answer. Further values are `none`.
+/// Maximum number of bytes of all values in one answer. Further values are `none`.
 const MAX_BYTES: usize = 8 << 20;
 /// The longest result that is read, in bytes. A full inbox and the longest mail are shorter.
 const MAX_RESULT_BYTES: usize = 1 << 20;

@@ -21,10 +21,10 @@ use crate::{
 /// The number of digits of an approximation.
 const DIGITS: usize = 10;
 
-/// The most bits of a number that a message shows completely; longer numbers would hide the message.
+/// Maximum number of bits of a number that a message shows completely; longer numbers would hide the message.
 const BRIEF_BITS: u64 = 200;
 
-/// The most characters of a word that a message shows completely.
+/// Maximum number of characters of a word that a message shows completely.
 const BRIEF_CHARACTERS: usize = 40;
 
 /// Formats the answer to `program` with the value `value`.

@@ -9,7 +9,7 @@ pub(crate) const MAX_EXPRESSION_BYTES: usize = 10_000;
 /// level, and the stack of a component is small.
 pub(crate) const MAX_DEPTH: usize = 100;
 
-/// The most bits of a numerator or denominator: 39,457 digits, enough for 10000!.
+/// Maximum number of bits of a numerator or denominator: 39,457 digits, enough for 10000!.
 pub(crate) const MAX_BITS: u64 = 131_072;
 
 /// The largest whole number whose factorial fits [`MAX_BITS`].

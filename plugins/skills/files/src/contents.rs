@@ -6,10 +6,10 @@ use patchbay_sdk::{Failure, Result, workspace};
 
 use crate::words::shown;
 
-/// The most bytes of a file that is written or edited. Larger files are rarely text, and the old and the new text are
+/// Maximum number of bytes of a file that is written or edited. Larger files are rarely text, and the old and the new text are
 /// in memory at the same time.
 pub(crate) const MAX_FILE: usize = 2 << 20;
-/// The most bytes of a file that is moved: the most that the host writes in one call.
+/// Maximum number of bytes of a file that is moved: the most that the host writes in one call.
 pub(crate) const MAX_MOVED: usize = 8 << 20;
 /// Bytes of one read: few calls, and well below the limit of one call.
 const RANGE: u32 = 1 << 20;

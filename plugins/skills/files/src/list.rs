@@ -7,7 +7,7 @@ use patchbay_sdk::{
 
 use crate::words::shown;
 
-/// The most files of one answer: about 10,000 tokens.
+/// Maximum number of files of one answer: about 10,000 tokens.
 pub(crate) const PAGE: usize = 500;
 /// Entries of one request: one more than a page, to detect whether there are more.
 const LIMIT: u32 = PAGE as u32 + 1;

@@ -18,7 +18,7 @@ use crate::{
 pub(crate) use parse::MAX_FILES;
 use parse::{Change, FilePatch};
 
-/// The most bytes that the files of a patch have together, before and after it: all are in memory before the first is written.
+/// Maximum total size of a patch's files, in bytes, before and after it. All are in memory before the first is written.
 const MAX_ALL: usize = 16 << 20;
 
 /// A file before and after the patch.

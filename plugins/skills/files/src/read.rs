@@ -9,16 +9,16 @@ use crate::{
     words::{count, shown},
 };
 
-/// The most lines of one answer: more than most files have.
+/// Maximum number of lines of one answer: more than most files have.
 pub(crate) const MAX_LINES: u64 = 2_000;
-/// The most bytes of one answer: about 16,000 tokens.
+/// Maximum number of bytes of one answer: about 16,000 tokens.
 pub(crate) const MAX_BYTES: usize = 64 << 10;
-/// The most bytes that are read to find a page. Each costs about four instructions, since lines before the page are only counted.
+/// Maximum number of bytes that are read to find a page. Each costs about four instructions, since earlier lines are only counted.
 pub(crate) const MAX_SCAN: u64 = 64 << 20;
-/// The most bytes that are read to count the lines after a page. One answer has this limit, even if it contains several files.
+/// Maximum number of bytes that are read to count the lines after a page. One answer has this limit, even with several files.
 pub(crate) const MAX_COUNT: u64 = 8 << 20;
 
-/// The most files of one `read_many`.
+/// Maximum number of files of one `read_many`.
 pub(crate) const MAX_FILES: usize = 20;
 
 /// The requested part of a file.
@@ -95,7 +95,7 @@ struct Page {
 /// Collects the requested lines from a file that is read in ranges.
 struct Window {
     range: LineRange,
-    /// The most bytes of the answer.
+    /// Maximum number of bytes of the answer.
     most: usize,
     /// How far into the file lines are still counted once the page is complete, in bytes.
     count: u64,

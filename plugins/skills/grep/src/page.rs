@@ -2,9 +2,9 @@
 
 use patchbay_sdk::workspace_search::{File, Line};
 
-/// The most bytes of one answer: about 16,000 tokens.
+/// Maximum number of bytes of one answer: about 16,000 tokens.
 pub(crate) const MAX_BYTES: usize = 64 << 10;
-/// The most bytes of a line that are shown. Longer lines are usually data.
+/// Maximum number of bytes of a line that are shown. Longer lines are usually data.
 pub(crate) const MAX_LINE: u32 = 300;
 
 /// The answer under construction.

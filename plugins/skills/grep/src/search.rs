@@ -16,9 +16,9 @@ const USUAL: usize = 100;
 pub(crate) const MAX_HITS: usize = 1_000;
 /// The most context lines before and after a match.
 pub(crate) const MAX_CONTEXT: usize = 20;
-/// The most bytes of a file that the host searches.
+/// Maximum number of bytes of a file that the host searches.
 const MAX_FILE: u64 = 8 << 20;
-/// The most files that a note names.
+/// Maximum number of files that a note names.
 const NAMED: usize = 3;
 
 /// The kind of caller. The answer's advice on how to continue depends on it.

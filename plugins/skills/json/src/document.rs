@@ -10,10 +10,10 @@ use serde::{
     de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor},
 };
 
-/// The most values in a document or a result: each scalar, list and object is one. A value takes up to 200
+/// Maximum number of values in a document or a result: each scalar, list and object is one. A value takes up to 200
 /// bytes of the 64 MiB of a call.
 pub(crate) const MAX_VALUES: usize = 200_000;
-/// The most bytes of all strings and names in a document or a result: more than any model reads.
+/// Maximum number of bytes of all strings and names in a document or a result: more than any model reads.
 pub(crate) const MAX_TEXT: usize = 1 << 20;
 /// The deepest nesting of lists and objects. JSON parsers commonly stop at 128, and a result is often wrapped again.
 pub(crate) const MAX_DEPTH: usize = 100;

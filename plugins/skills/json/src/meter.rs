@@ -18,7 +18,7 @@ use crate::{
 
 /// The approximate bytes of memory that a query may build besides the document: half of a call's memory.
 const MAX_BUILT: usize = 32 << 20;
-/// The most steps of a query: one for each visit of an item and a tree node, and for each compared value. A step takes
+/// Maximum number of steps of a query: one for each visit of an item and a tree node, and for each compared value. A step takes
 /// up to 200 instructions, so a query takes one or two seconds at most.
 const MAX_STEPS: usize = 4_000_000;
 /// The steps of one meter call itself.

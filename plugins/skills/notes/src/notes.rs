@@ -15,9 +15,9 @@ use crate::{
     store::{self, is_conflict},
 };
 
-/// The most bytes of a note. Longer texts are documents and belong in a file.
+/// Maximum number of bytes of a note. Longer texts are documents and belong in a file.
 pub(crate) const MAX_NOTE: usize = 16 << 10;
-/// The most bytes of a query. Each word is searched in every note.
+/// Maximum number of bytes of a query. Each word is searched in every note.
 pub(crate) const MAX_QUERY: usize = 1024;
 /// The number of notes in one page.
 pub(crate) const PAGE: usize = 50;

@@ -1,6 +1,6 @@
 //! Formats a page of notes: one line per note, and how to continue.
 
-/// The most characters of a note's first line in a list: one line of a terminal.
+/// Maximum number of characters of a note's first line in a list: one line of a terminal.
 const WIDTH: usize = 72;
 
 /// The kind of caller. The page's advice on how to continue depends on it.

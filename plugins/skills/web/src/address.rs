@@ -3,7 +3,7 @@
 use patchbay_sdk::{Failure, Result};
 use url::Url;
 
-/// The most characters of an address in a message.
+/// Maximum number of characters of an address in a message.
 const MOST: usize = 200;
 
 /// Parses an address. Without a scheme it is https.

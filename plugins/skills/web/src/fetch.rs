@@ -14,9 +14,9 @@ use crate::{
 
 /// The most redirects. Each is a separate request, and the host checks it against the grants.
 pub(crate) const MAX_REDIRECTS: usize = 5;
-/// The most characters of a server's text in an error.
+/// Maximum number of characters of a server's text in an error.
 const MOST_OF_REFUSAL: usize = 500;
-/// The most bytes of JSON that is formatted, and of other text that is not HTML.
+/// Maximum number of bytes of JSON that is formatted, and of other text that is not HTML.
 const MAX_TEXT: usize = 8 << 20;
 
 /// Fetches the page at an address and returns its view.

@@ -30,7 +30,7 @@ use document::Document;
 pub(crate) use document::Page;
 use tag::Tag;
 
-/// The most bytes of a page that are read. Each byte costs up to 450 instructions.
+/// Maximum number of bytes of a page that are read. Each byte costs up to 450 instructions.
 const MAX_BYTES: usize = 3 << 20;
 /// The most work for one page, in bytes of plain text: 200 to 400 instructions each, which keeps a page within the
 /// budget of a call. Common pages of two megabytes fit.

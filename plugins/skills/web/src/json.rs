@@ -2,7 +2,7 @@
 
 use serde::de::IgnoredAny;
 
-/// The most levels of indentation.
+/// Maximum number of levels of indentation.
 const MAX_INDENT: usize = 16;
 
 /// Formats JSON up to a number of bytes. Returns other text unchanged.

@@ -5,7 +5,7 @@ use patchbay_sdk::{Failure, Result};
 
 /// The number of bytes at the beginning that are searched for a charset, and for a NUL byte, which marks a binary body.
 const PROBE: usize = 1024;
-/// The most characters of a server's text in a message.
+/// Maximum number of characters of a server's text in a message.
 const MOST: usize = 100;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -27,7 +27,7 @@ pub(super) struct Shared {
     pub(super) files: BTreeMap<String, Vec<u8>>,
     /// The files of the skill, by path.
     pub(super) skill_files: BTreeMap<String, Vec<u8>>,
-    /// The most bytes that one read returns; `None`: as many as requested.
+    /// Maximum number of bytes that one read returns; `None`: as many as requested.
     pub(super) max_read: Option<usize>,
     /// The values and versions by scope and key.
     pub(super) entries: BTreeMap<(ScopeId, String), (Vec<u8>, u64)>,

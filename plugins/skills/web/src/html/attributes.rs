@@ -1,6 +1,6 @@
 //! The attributes of a start tag that matter for the text.
 
-/// The most bytes of a value. Longer values are cut, but a longer address is ignored.
+/// Maximum number of bytes of a value. Longer values are cut, but a longer address is ignored.
 const MAX_VALUE: usize = 2048;
 
 /// The attributes of one start tag. If a name occurs several times, the first value is used.

@@ -15,7 +15,7 @@ use crate::html::{
     tag::{HEADINGS, Tag},
 };
 
-/// The most bytes of a title, of a description, and of a picture's text.
+/// Maximum number of bytes of a title, of a description, and of a picture's text.
 const MAX_LINE: usize = 300;
 /// The deepest nesting of tables that is converted. Each table contains the text of its nested tables once more.
 const MAX_TABLES: usize = 8;

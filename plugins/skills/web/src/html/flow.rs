@@ -2,7 +2,7 @@
 //!
 //! Gaps, list markers and opening marks are only written when a word follows. Empty elements therefore leave no trace.
 
-/// The most bytes of a page's text, and of one flow. The rest is left out.
+/// Maximum number of bytes of a page's text, and of one flow. The rest is left out.
 pub(crate) const MAX_TEXT: usize = 4 << 20;
 /// The deepest nesting of lists and quotes that is shown.
 const MAX_DEPTH: usize = 12;

@@ -2,7 +2,7 @@
 
 use url::Url;
 
-/// The most bytes of a link. Longer links contain data, not an address.
+/// Maximum number of bytes of a link. Longer links contain data, not an address.
 const MAX_LINK: usize = 1000;
 
 /// The base URL of a page's links.
