@@ -7,6 +7,8 @@ use std::{
 
 use patchbay_tests::binary::{Patchbay, ran};
 
+use crate::packages::agent_plugin;
+
 const SECRET: &str = "sk-sentinel-0123456789";
 
 #[test]
@@ -17,6 +19,14 @@ fn backup_of_a_session_that_writes_resumes_it() {
     patchbay.write("elsewhere/SKILL.md", "---\nsummary: Elsewhere\n---\nLook elsewhere.\n");
     symlink(patchbay.folder().join("elsewhere"), patchbay.home().join("config/skills/linked")).unwrap();
     patchbay.write("workspace/picture.txt", "attached text");
+    agent_plugin(
+        &patchbay,
+        "workspace/tools",
+        "1.0.0",
+        &[("skills/hello/SKILL.md", b"---\nname: hello\ndescription: Says hello\n---\nSay hello.\n")],
+    );
+    assert_eq!(patchbay.run(&["plugin", "add", "tools", "--yes"]).code, Some(0));
+    patchbay.write("home/data/package-data/tools/kept", "x");
     patchbay.run(&["token", "add", "laptop"]);
     let attached = patchbay.run(&["exec", "--attach", "picture.txt", "say seen"]);
     assert_eq!(attached.code, Some(0), "{}", attached.err);
@@ -33,7 +43,12 @@ fn backup_of_a_session_that_writes_resumes_it() {
     }
     let made = ran(backup.wait_with_output().unwrap());
     assert_eq!((made.code, &*made.err), (Some(0), ""), "{}", made.out);
-    assert!(made.out.starts_with("Backed up 1 session, ") && made.out.contains("Not in the backup:"), "{}", made.out);
+    assert!(
+        made.out.starts_with("Backed up 1 session, ")
+            && made.out.contains(" files, 1 package and the configuration to "),
+        "{}",
+        made.out
+    );
     live.message("say after");
     assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
     assert_eq!(fs::read_link(folder.join("config/skills/linked")).unwrap(), patchbay.folder().join("elsewhere"));
@@ -47,6 +62,9 @@ fn backup_of_a_session_that_writes_resumes_it() {
     let resumed = patchbay.run(&["exec", "--session", &session, "say resumed", "/skills"]);
     assert_eq!(resumed.code, Some(0), "{}", resumed.err);
     assert!(resumed.out.contains("resumed") && resumed.out.contains("tea"), "{}", resumed.out);
+    assert!(patchbay.run(&["exec", "/skills"]).out.contains("hello"), "the package is in the copy");
+    assert_eq!(patchbay.run(&["plugin", "verify"]).code, Some(0));
+    assert_eq!(fs::read(folder.join("data/package-data/tools/kept")).unwrap(), b"x");
     let shown = patchbay.run(&["sessions", "show", &session]).out;
     assert!(shown.contains("seen") && shown.contains("before") && !shown.contains("after"), "{shown}");
 }
@@ -57,7 +75,7 @@ fn backup_goes_into_an_empty_folder_outside_of_the_home() {
     patchbay.write("full/file", "mine");
     for (folder, why) in [
         ("full", "it is not empty. Choose a new folder."),
-        ("home/data/copy", "it is in the home that is backed up. Choose a folder outside."),
+        ("home/data/copy", "it is inside the home that is being backed up. Choose a folder outside it."),
     ] {
         let folder = patchbay.folder().join(folder);
         let refused = patchbay.run(&["backup", folder.to_str().unwrap()]);

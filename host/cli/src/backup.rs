@@ -1,4 +1,5 @@
-//! `patchbay backup`: copies the home into an empty folder, even while other processes use the home. The copy is itself a home.
+//! `patchbay backup`: copies the home into an empty folder, even while other processes use the home. The copy is itself a home,
+//! without keys and tokens.
 
 use std::{
     fs,
@@ -15,25 +16,37 @@ use crate::{
     CliError, doctor,
     home::{HomeDirs, keep_others_out, make_private},
     out::say,
+    plugin::packages,
 };
 
 /// The entries of the configuration folder that are copied. `credentials.json` is left out.
-const CONFIG: [&str; 4] = ["config.toml", "skills", "agents", "providers"];
-/// Nesting limit of the folders in the configuration folder.
-const MAX_DEPTH: usize = 32;
+const CONFIG: [&str; 5] = ["config.toml", "packages.lock", "skills", "agents", "providers"];
+/// The folders of the data folder that are copied besides the store: packages, and the data of their MCP servers.
+const DATA: [&str; 2] = ["packages", "package-data"];
+/// Nesting limit of the folders that are copied.
+const MAX_DEPTH: usize = 64;
 
 pub(crate) async fn run(folder: &Path) -> Result<ExitCode, CliError> {
     let home = HomeDirs::find()?;
     let folder = empty_folder(folder, &home)?;
+    let store = Store::open(&home.paths.data)?;
+    // No other process changes the packages until they are copied together with their lock.
+    let held = packages(&home, &store).hold().await?;
+    let packages = match held.lock().packages().len() {
+        0 => String::new(),
+        1 => ", 1 package".to_owned(),
+        many => format!(", {many} packages"),
+    };
     let backing_up = tokio::task::spawn_blocking({
         let folder = folder.clone();
-        move || back_up(&home, &folder)
+        move || back_up(&home, &store, &folder)
     });
     let BackedUp { sessions, files, bytes } =
         backing_up.await.map_err(|error| CliError::new(Code::Internal, error.to_string()))??;
+    drop(held);
     let path = folder.to_string_lossy();
     say!(
-        "Backed up {sessions} {}, {files} files and the configuration to {} ({}).\n\
+        "Backed up {sessions} {}, {files} files{packages} and the configuration to {} ({}).\n\
          Not in the backup: credentials.json, client tokens, logs. To check it: PATCHBAY_HOME={} patchbay doctor",
         if sessions == 1 { "session" } else { "sessions" },
         text::clean_line(&path),
@@ -54,7 +67,7 @@ fn empty_folder(folder: &Path, home: &HomeDirs) -> Result<PathBuf, CliError> {
     let paths = &home.paths;
     for own in [&paths.config, &paths.data, &paths.cache, &paths.state] {
         if own.canonicalize().is_ok_and(|own| folder.starts_with(own)) {
-            return refused("it is in the home that is backed up. Choose a folder outside.");
+            return refused("it is inside the home that is being backed up. Choose a folder outside it.");
         }
     }
     if fs::read_dir(&folder).map_err(CliError::io(&folder))?.next().is_some() {
@@ -66,7 +79,7 @@ fn empty_folder(folder: &Path, home: &HomeDirs) -> Result<PathBuf, CliError> {
     Ok(folder)
 }
 
-fn back_up(home: &HomeDirs, folder: &Path) -> Result<BackedUp, CliError> {
+fn back_up(home: &HomeDirs, store: &Store, folder: &Path) -> Result<BackedUp, CliError> {
     let (config, data) = (folder.join("config"), folder.join("data"));
     for folder in [&config, &data] {
         make_private(folder).map_err(CliError::io(folder))?;
@@ -74,7 +87,9 @@ fn back_up(home: &HomeDirs, folder: &Path) -> Result<BackedUp, CliError> {
     for name in CONFIG {
         copy(&home.paths.config.join(name), &config.join(name), MAX_DEPTH)?;
     }
-    let store = Store::open(&home.paths.data)?;
+    for name in DATA {
+        copy(&home.paths.data.join(name), &data.join(name), MAX_DEPTH)?;
+    }
     let kv = KvStore::open(&home.paths.data, store.clone())?;
     Ok(store.back_up(&kv, &data)?)
 }
@@ -99,7 +114,11 @@ fn copy(from: &Path, to: &Path, depth: usize) -> Result<(), CliError> {
             copy(&entry.path(), &to.join(entry.file_name()), depth)?;
         }
     } else if kind.is_file() {
-        fs::copy(from, to).map_err(CliError::io(from))?;
+        match fs::copy(from, to) {
+            // A server of a package may delete its files meanwhile.
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            copied => drop(copied.map_err(CliError::io(from))?),
+        }
     } else if kind.is_symlink() {
         #[cfg(unix)]
         fs::read_link(from).and_then(|target| std::os::unix::fs::symlink(target, to)).map_err(CliError::io(from))?;

@@ -39,7 +39,7 @@ use crate::{
     out::say,
 };
 
-pub(crate) use packages::installed_servers;
+pub(crate) use packages::{installed_servers, packages};
 
 /// Limit of `plugin log --lines`.
 const LOG_LINES: usize = 100_000;

@@ -45,7 +45,7 @@ pub enum Completion {
     Tools,
     /// The names of the personas.
     Personas,
-    /// Models of ready providers, with and without a thinking level.
+    /// Models of the allowed providers, even if a key is missing, with and without a thinking level.
     Models,
     /// The agents of the session.
     Agents,

@@ -13,11 +13,12 @@ use crate::Host;
 pub(crate) fn notify_when_full(host: &Arc<Host>, recorder: &Recorder) {
     let host = Arc::downgrade(host);
     recorder.on_full(move |id| {
-        // The last call may end outside of the runtime, when the process ends.
+        // The recorder calls this in the runtime of the calls. Without a runtime, nobody is notified.
         let Ok(runtime) = Handle::try_current() else { return };
         let host = Weak::clone(&host);
         runtime.spawn(async move {
-            // Upgraded only here, because the store's writer thread must not keep the host alive.
+            // Upgraded only in this task: the store's writer thread may run the callback, and must not hold a reference to the
+            // host.
             let Some(host) = host.upgrade() else { return };
             let session = host.open_session(id).await;
             if let Some(session) = session {
@@ -34,7 +35,7 @@ pub(crate) fn notify_when_full(host: &Arc<Host>, recorder: &Recorder) {
 /// are not recorded and none were.
 ///
 /// # Errors
-/// The store could not be read or written.
+/// The store could not be read.
 pub(crate) fn line(store: &Store, session: SessionId, records: bool) -> Result<Option<String>, StoreError> {
     let RecordedSize { calls, bytes } = store.recorded_size(session)?;
     if !records && calls == 0 {

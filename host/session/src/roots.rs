@@ -1,5 +1,6 @@
-//! The skill roots: the binary, packages, the user's folder, the workspace. File contents are cached in memory and in the store,
-//! so scanning an unchanged root reads no files. Used by `building`.
+//! The skill roots, in increasing order of precedence: the folders of `skill_roots`, packages, the binary, the user's folder, the
+//! workspace. File contents are cached in memory and in the store, so scanning an unchanged root reads no files. Used by
+//! `building`.
 
 use std::{
     cell::RefCell,
@@ -26,11 +27,11 @@ use crate::{
 /// The roots of all sessions of the process.
 pub(crate) struct Roots {
     bundled: &'static [BundledSkill],
-    /// The skills of the binary, once they were read. They never change while the process runs.
+    /// The skills of the binary, once they have been read. They never change while the process runs.
     read: OnceLock<Vec<FoundSkill>>,
-    /// The user's folder of skills.
+    /// The user's skills folder.
     user: PathBuf,
-    /// The folders of `skill_roots`, lowest first.
+    /// The folders of `skill_roots`, in increasing order of precedence.
     extra: Vec<PathBuf>,
     /// The only package whose skills are scanned, instead of all roots.
     package: Option<ServedPackage>,
@@ -59,14 +60,14 @@ pub enum ServedPackage {
 pub struct PackagePaths {
     /// The folder that contains the packages, as `NAME/DIGEST`.
     pub folder: PathBuf,
-    /// The folder that contains the data of the packages' servers, as `NAME`.
+    /// The folder that contains the data of the packages' MCP servers, as `NAME`.
     pub data: PathBuf,
     /// `packages.lock`.
     pub lock: PathBuf,
 }
 
 impl PackagePaths {
-    /// Returns the folder with the data of a package's servers, which all its versions share.
+    /// Returns the folder with the data of a package's MCP servers, which all its versions share.
     pub fn data_of(&self, package: &PackageName) -> PathBuf {
         self.data.join(package.as_str())
     }
@@ -145,7 +146,7 @@ impl Roots {
     pub(crate) fn folders(&self, workspace: &Path) -> Vec<PathBuf> {
         let in_workspace =
             Root::ALL.into_iter().filter_map(Root::workspace_folder).map(|folder| workspace.join(folder));
-        // Every change of packages replaces their lock.
+        // The lock stands for the packages, because every change to them replaces it.
         [self.user.clone(), self.packages.lock.clone()]
             .into_iter()
             .chain(self.extra.iter().cloned())
@@ -153,8 +154,8 @@ impl Roots {
             .collect()
     }
 
-    /// Returns the roots to scan besides the binary, lowest first. A folder that several roots name is
-    /// scanned once, as the lowest of them.
+    /// Returns the roots to scan besides the binary, in increasing order of precedence. A folder that several roots name is scanned
+    /// once, for the root of lowest precedence.
     fn scanned(&self, workspace: &Path) -> Vec<ScannedRoot> {
         let mut scanned: Vec<ScannedRoot> = Vec::new();
         let mut add = |root: Root, path: PathBuf, folder: PathBuf| {
@@ -235,7 +236,7 @@ impl Roots {
                     io::ErrorKind::NotADirectory => {
                         format!("{whose} skills folder cannot be read: there is a file in its place; move it away.")
                     }
-                    // A refusal by the guard of the workspace, whose message names no path outside of the workspace.
+                    // The crate `workspace` refused the path. Its message names no path outside of the workspace.
                     io::ErrorKind::InvalidInput => format!("{whose} skills folder cannot be read: {error}."),
                     kind => format!("{whose} skills folder cannot be read: {kind}."),
                 };
@@ -258,7 +259,7 @@ impl Roots {
             Root::Package => self.discover_packages(None, path, cache, allowed),
             _ => discover(root, path, cache, allowed),
         };
-        // The clock is read before any file. A file whose times are settled by then cannot change unnoticed.
+        // The clock is read before any file: a file that was already settled then ([`Stat::is_settled`]) cannot change unnoticed.
         let (Some(now), true) = (now(&self.source), self.program.is_some()) else {
             scan.found.extend(discover(&NoCache)?.found);
             return Ok(());

@@ -354,6 +354,10 @@ impl RootScan<'_> {
     /// Returns true if an earlier candidate already has the folder of the child `name`, in which case `build` would leave the child
     /// out. A name that is claimed twice does not become a skill, so it is not compared.
     fn is_repeated(&self, name: &Name, folder_id: Option<(u64, u64)>) -> bool {
+        // Each skill of a package is compared with the lock, even if its folder has become a link to another skill.
+        if self.root == Root::Package {
+            return false;
+        }
         let first = folder_id.and_then(|folder_id| self.folders.get(&folder_id));
         first.is_some_and(|first| [first, name].iter().all(|name| !is_claimed_twice(self.children, name)))
     }

@@ -30,7 +30,7 @@ impl From<PackageError> for CliError {
 }
 
 /// Returns the packages of the home.
-pub(super) fn packages(home: &HomeDirs, store: &Store) -> Packages {
+pub(crate) fn packages(home: &HomeDirs, store: &Store) -> Packages {
     let user =
         ["USER", "LOGNAME"].into_iter().filter_map(|variable| env::var(variable).ok()).find(|user| !user.is_empty());
     let who = user.map_or_else(|| "unknown".to_owned(), |user| text::excerpt(&user, 80));

@@ -119,7 +119,7 @@ impl ConfiguredOrigin<'_> {
         let is_suggested = source == EntrySource::File && !self.is_named;
         (is_suggested && self.base_url.is_some_and(|url| !Base::is_public(url))).then(|| {
             format!(
-                "it suggests an origin that is not on the internet; to allow it, set origin in [providers.{name}] \
+                "it suggests an origin that is local or not https; to allow it, set origin in [providers.{name}] \
                  of config.toml"
             )
         })

@@ -10,13 +10,13 @@ pub(crate) struct Base {
     pub(crate) origin: Origin,
     /// The beginning of every path: empty, or a path that begins with `/` and does not end with `/`.
     pub(crate) path: String,
-    /// Whether private addresses, and plain `http` to them, are allowed.
+    /// Whether names may resolve to private addresses, and plain `http` may be used for private addresses.
     pub(crate) allow_private: bool,
 }
 
 impl Base {
-    /// Parses a base URL: `https://HOST[:PORT][/PATH]`, or `http` for this machine. With `allow_private`, hosts of the private
-    /// network and `http` to them are allowed, too.
+    /// Parses a base URL: `https://HOST[:PORT][/PATH]`, or `http` for this machine. `allow_private` also allows plain `http` to the
+    /// private network, and names that resolve to private addresses. Names are looked up later, for each request.
     ///
     /// # Errors
     /// A description of the problem for the operator.
@@ -45,8 +45,8 @@ impl Base {
         address.map_or_else(|_| is_localhost(host), |address| address.is_loopback())
     }
 
-    /// Whether a base URL leads to the internet. A plugin may suggest only such a URL; only the operator can
-    /// name this machine or its network.
+    /// Whether a base URL uses https and does not itself name this machine or a private address. Names are not looked up. A plugin
+    /// may suggest only such a URL; only the operator can name this machine or its network.
     pub(crate) fn is_public(text: &str) -> bool {
         let any = |target: Target| target.allow(HostPattern::Any).is_ok();
         Target::parse(text).is_ok_and(|target| !is_localhost(target.origin().host()) && any(target))

@@ -90,17 +90,22 @@ fn package_with_any_other_byte_is_left_out_as_a_whole() {
     let (one, two) = (packages.package("one", 1, &["a", "b"]), packages.package("two", 2, &["c"]));
     let both = [one.clone(), two.clone()];
     type Change = fn(&Path);
-    let change: [(&str, Change); 4] = [
+    let change: [(&str, Change); 5] = [
         ("text", |at| fs::write(at.join("SKILL.md"), "---\nsummary: a of one\n---\nDo it!\n").unwrap()),
         ("file", |at| fs::write(at.join("notes.md"), "new").unwrap()),
         ("code", |at| fs::write(at.join("a.wasm"), "code").unwrap()),
         ("gone", |at| fs::remove_dir_all(at).unwrap()),
+        ("link", |at| {
+            fs::remove_dir_all(at).unwrap();
+            std::os::unix::fs::symlink("b", at).unwrap();
+        }),
     ];
     for (what, change) in change {
         packages.package("one", 1, &["a", "b"]);
         let folder = packages.path(&one, "skills/a");
         change(&folder);
         assert_eq!(packages.found(&both), ["one: package_changed", "c of two"], "{what}");
+        let _ = fs::remove_file(&folder);
         let _ = fs::remove_file(folder.join("notes.md"));
         let _ = fs::remove_file(folder.join("a.wasm"));
     }
