@@ -1,4 +1,5 @@
-//! Writes the contract (WIT) in the layout that bindings generators read: the author's world, and the packages it uses in `deps`.
+//! Writes the contract (WIT) in the layout that bindings generators read: the author's world, and in `deps` the packages that it
+//! uses.
 
 use std::{
     fs, io,
@@ -7,8 +8,8 @@ use std::{
 
 use crate::{PluginKind, embedded};
 
-/// The world of a skill. It includes every interface, because unused imports cost nothing and the grants alone decide which
-/// interfaces work.
+/// The world of a skill. It includes every interface, because importing one grants nothing: the grants decide which interfaces
+/// work.
 const SKILL_WORLD: &str = "\
 package patchbay:plugin;
 
@@ -28,7 +29,8 @@ world plugin {
 const PROVIDER_WORLD: &str = "\
 package patchbay:plugin;
 
-/// The adapter of a provider. To list models or explain thinking, export the optional interfaces of deps/provider/provider.wit.
+/// The adapter of a provider. To list models, report facts about unlisted ones, or explain thinking with the completion's options,
+/// export the optional interfaces of deps/provider/provider.wit.
 world plugin {
   include patchbay:provider/provider-plugin@0.1.2;
 }

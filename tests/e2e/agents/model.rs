@@ -22,7 +22,7 @@ async fn set(play: &Play, target: &str, model: &str) -> Value {
     play.results(agent).await.pop().unwrap()
 }
 
-/// Returns settings with the provider `local` at `server`, which is not the default.
+/// Returns settings with the provider `local` at `server`, without making it the default.
 fn beside_demo(server: &Server) -> Settings {
     Settings { default_model: None, ..with_local_model(server, 100_000) }
 }
@@ -90,7 +90,7 @@ async fn any_living_agent_is_a_target() {
         play.switch(root).await;
         play.fork("").await
     };
-    // Ancestors and siblings, also by the beginning of the UUID.
+    // The parent and a sibling by UUID, and the agent itself by the beginning of its UUID.
     for target in [root.to_string(), child.to_string(), sibling.short()] {
         let result = set(&play, &target, "big").await;
         assert_eq!(result["tool_success"], true, "{result}");
@@ -150,7 +150,7 @@ async fn name_of_a_model_is_tried_with_one_request() {
     let title = format!("Move agent {} to provider 'local'?", agent.short());
     let facts = ["its whole conversation will be sent to 'local' instead of 'demo'", "model: gemma3"];
     assert_eq!(*person.asked.lock().unwrap(), [(title, facts.map(str::to_owned).to_vec())]);
-    // Selectors need no request. If no model of that size exists, the model stays unchanged and the result reports it.
+    // Once the model is set, a message needs only its own request.
     play.run("/model local:gemma3").await;
     let before = server.requests().len();
     assert_eq!(play.finish("Hello").await.message, "ok");

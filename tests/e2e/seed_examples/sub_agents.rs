@@ -18,7 +18,7 @@ pub(super) const LINES: &[u16] = &[
     95, 96,
 ];
 
-/// The tools, with their lines, commands, and inputs.
+/// The tools, with their lines, commands, and required inputs.
 const TOOLS: [(u16, &str, &str, &[&str]); 7] = [
     (21, "fork", "/fork", &["prompt"]),
     (22, "kill", "/kill", &["uuid"]),

@@ -114,11 +114,12 @@ fn refused(fence: &FenceOrder) -> Result<BTreeMap<i64, Vec<SeccompRule>>, Error>
         sockets.push(rule(&other?)?);
     }
     rules.insert(SYS_socket, sockets);
-    // A socket of a datagram pair can be connected to any socket that has a path. Bit 2 is set in `SOCK_DGRAM` and `SOCK_RAW` only.
+    // A socket of a datagram pair can be connected to any socket that has a path. Of the types of Unix sockets, only
+    // `SOCK_DGRAM` and `SOCK_RAW` contain the bit with the value 2.
     let datagram = rule(&[condition(1, SeccompCmpOp::MaskedEq(2), 2)?])?;
     let other = rule(&[condition(0, SeccompCmpOp::Ne, u64::from(AF_UNIX.unsigned_abs()))?])?;
     rules.insert(SYS_socketpair, vec![datagram, other]);
-    // Process 0 is the caller. A program may not use the limits of other processes.
+    // Process 0 is the caller. A program may not read or change the limits of other processes.
     rules.insert(SYS_prlimit64, vec![rule(&[condition(0, SeccompCmpOp::Ne, 0)?])?]);
     Ok(rules)
 }

@@ -16,7 +16,8 @@ use crate::{
 
 /// The identity that a call has for its skill.
 pub trait CallIdentity: Send + Sync {
-    /// Returns a unique id. It is the same at each attempt, and reveals nothing about the session.
+    /// Returns an id that no other call has, and that reveals nothing about the session. If a later version repeats calls, all
+    /// attempts at a call must have the same id.
     fn call_id(&self) -> String;
 }
 
