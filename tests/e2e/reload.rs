@@ -47,7 +47,7 @@ impl Home {
             }
             thread::sleep(Duration::from_millis(100));
         }
-        panic!("remembered are {:?}, not {files:?}", self.cached_files());
+        panic!("the cached files are {:?}, not {files:?}", self.cached_files());
     }
 
     /// Returns the result of `/skills` in a new session.
@@ -101,7 +101,8 @@ fn removed_files_leave_the_cache_and_gc_clears_it() {
     home.wait_for_cached(&["one.wasm"]);
 }
 
-/// If the cache contains a wrong digest, that digest is the identity: the component with that digest runs, with its own grants.
+/// If the cache contains the digest of another component, that component runs, but without the grant that was given for the real
+/// one.
 #[test]
 fn wrong_cache_entry_never_changes_a_component_identity() {
     let home = Home::new();
@@ -119,14 +120,14 @@ fn wrong_cache_entry_never_changes_a_component_identity() {
     assert_eq!(home.0.line("/mine {}"), "of yours", "the bytes are those of the digest");
     assert!(!home.0.line("/help mine").contains(granted), "{}", home.0.line("/help mine"));
 
-    // No component has this digest, and the file's content is not used in its place.
+    // No component has this digest, so the file is read again, and its content runs under its real digest.
     home.0.database("patchbay.db").execute(lie, params![Digest::of(b"nothing").to_string()]).unwrap();
     assert_eq!(home.skill("mine").1, Digest::of(&mine).to_string());
     assert_eq!(home.0.line("/mine {}"), "of mine");
     home.wait_for_cached(&["mine.wasm", "yours.wasm"]);
 }
 
-/// Both versions have the same size and timestamp; only their bytes differ.
+/// All versions have the same size, and follow each other so quickly that their timestamps may be equal.
 #[test]
 fn immediate_rewrite_of_a_file_is_detected() {
     let home = Home::new();

@@ -18,12 +18,12 @@ const REQUESTS: usize = 10_000;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct EgressLimits {
-    /// Time limit from name lookup to the last byte of the response, in milliseconds. A user may be waiting for it. A
-    /// request may set a shorter limit.
+    /// Time limit of a request, in milliseconds, from the wait for other requests to the last byte of the response. A user may be
+    /// waiting for the response. A request may set a shorter limit.
     #[schemars(range(min = 1, max = HOUR))]
     pub time_ms: u64,
-    /// Longest silence, in milliseconds: until the head of the response is complete, and between two pieces of its
-    /// body. Enough for a slow server; a request to a server that hangs is abandoned.
+    /// Longest silence, in milliseconds: while the request waits for others, until the head of the response is complete, and
+    /// between two pieces of its body. Enough for a slow server; a request to a server that hangs is abandoned.
     #[schemars(range(min = 1, max = HOUR))]
     pub idle_ms: u64,
     /// Time limit of name lookup, connection and TLS handshake, in milliseconds. Enough to send a lost packet three

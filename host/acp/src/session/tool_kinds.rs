@@ -24,8 +24,8 @@ pub(super) fn kind(tool: &str, skills: Option<&Snapshot>) -> &'static str {
     }
 }
 
-/// Returns a title: the tool and the first known text of its input, such as `files__read src/main.rs`. If a tool of `skills`
-/// declares a title, it comes first, such as `Adds a note (notes__add) Ask Ada`.
+/// Returns a title: the tool's name and one argument, the first string among a few well-known keys such as `path` and `url`.
+/// Example: `files__read src/main.rs`. A title that a tool of `skills` declares comes first: `Adds a note (notes__add) Ask Ada`.
 pub(super) fn title(call: &ToolCall, skills: Option<&Snapshot>) -> String {
     titled(call, skills.and_then(|skills| skills.tool(&call.name)?.1.annotation("title")))
 }

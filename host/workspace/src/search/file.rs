@@ -33,10 +33,10 @@ pub(super) enum SearchedFile {
     Searched {
         /// All matching lines with their context, or at least enough to exceed a limit of the result.
         lines: Vec<MatchedLine>,
-        /// Size of the file, in bytes.
+        /// Number of bytes that were read: the size of the file, unless a limit ended its search.
         size: u64,
     },
-    /// The file was not searched, for this reason of the WIT contract.
+    /// The file was not searched. The string is a reason that the WIT contract lists, such as `binary`.
     Skipped(&'static str),
     /// The file was removed, or became something that a walk does not list.
     Gone,
@@ -212,7 +212,7 @@ impl Sink for LineSink<'_> {
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
         let line = without_end(found.bytes());
         let matched = self.matcher.find(line).ok().flatten();
-        // Nothing is found if the pattern matches only the `\r` at the end.
+        // Nothing is found if the pattern matches only with the `\r` that `without_end` removed.
         let matched = matched.map_or(line.len()..line.len(), |matched| matched.start()..matched.end());
         if self.add(found.line_number(), line, Some(matched)) {
             self.left -= 1;
