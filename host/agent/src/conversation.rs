@@ -202,8 +202,8 @@ impl ConversationBuilder<'_> {
                 return Some(answer);
             }
             MessageKind::Tool => {
-                if let Some(answer) = data::<ToolRecord>(row) {
-                    self.result(&answer);
+                if let Some(record) = data::<ToolRecord>(row) {
+                    self.result(&record);
                 }
             }
             MessageKind::Compaction | MessageKind::Command | MessageKind::Notice | MessageKind::Capture => {}
@@ -314,10 +314,10 @@ impl ConversationBuilder<'_> {
         ToolCall { id, name: word(&call.name), input }
     }
 
-    fn result(&mut self, answer: &ToolRecord) {
-        let Some(at) = self.open.iter().position(|(id, _)| *id == answer.call_id) else { return };
+    fn result(&mut self, record: &ToolRecord) {
+        let Some(at) = self.open.iter().position(|(id, _)| *id == record.call_id) else { return };
         let (_, call) = self.open.remove(at);
-        let (result, stored) = parts::result(answer, call, self.reader.reads);
+        let (result, stored) = parts::result(record, call, self.reader.reads);
         self.push(Role::User, vec![Block::ToolResult(result).into()]);
         for (piece, attachment) in stored {
             self.slot(Some(piece), attachment);

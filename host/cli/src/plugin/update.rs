@@ -63,7 +63,11 @@ pub(super) async fn run(update: &PluginUpdate) -> Result<ExitCode, CliError> {
 pub(super) fn installed(lock: &PackagesLock, name: &PackageName) -> Result<LockedPackage, CliError> {
     lock.package(name.as_str()).cloned().ok_or_else(|| {
         let names: Vec<&str> = lock.packages().iter().map(|package| package.name.as_str()).collect();
-        let there = if names.is_empty() { "none is".to_owned() } else { format!("installed: {}", names.join(", ")) };
+        let there = if names.is_empty() {
+            "there are no packages".to_owned()
+        } else {
+            format!("installed: {}", names.join(", "))
+        };
         CliError::new(Code::PackageNotFound, format!("no package '{name}' is installed; {there}."))
     })
 }
