@@ -125,7 +125,7 @@ fn links_between_documents_lead_somewhere() {
     assert!(broken.is_empty(), "these links lead nowhere:\n{}", broken.join("\n"));
 }
 
-/// Returns the targets of Markdown links that are in this repository.
+/// Returns the targets of the Markdown links in `text`, without URLs.
 fn links_of(text: &str) -> Vec<&str> {
     let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
     targets.filter(|target| !target.contains("://") && !target.contains(char::is_whitespace)).collect()
@@ -149,8 +149,8 @@ fn anchors_of(text: &str) -> Vec<String> {
     anchors
 }
 
-/// The test example in docs/skills-rust.md equals the example in the SDK's module `testing`, which
-/// is tested as its documentation.
+/// The test example in docs/skills-rust.md equals the example in the documentation of the SDK's module `testing`, which runs as a
+/// doctest.
 #[test]
 fn example_of_tests_in_the_author_guide_is_tested() {
     let guide = fs::read_to_string(repository("docs/skills-rust.md")).unwrap();
@@ -179,7 +179,7 @@ fn tests_named_in_the_security_document_exist() {
             let (before, _) = source
                 .split_once(&format!("fn {function}("))
                 .unwrap_or_else(|| panic!("docs/security.md names {file}#{function}, which is not there"));
-            // The attribute is on one of the lines above; a property test counts.
+            // One of the lines above has the attribute: `#[test]`, also within `proptest!`, or `#[tokio::test]`.
             let attribute =
                 before.lines().rev().take(4).any(|line| line.contains("#[test]") || line.contains("::test"));
             assert!(attribute, "{file}#{function} is no test");
@@ -189,7 +189,8 @@ fn tests_named_in_the_security_document_exist() {
     assert!(named > 60, "the tables are not found: {named} tests");
 }
 
-/// The entry for the agent registry has this version and starts the front for editors. Its fields follow the registry's schema.
+/// `agent.json`, the entry for the ACP registry, has this version and license, names only platforms that the registry knows, and
+/// starts the front for editors.
 #[test]
 fn registry_entry_is_of_this_version() {
     let entry: serde_json::Value =

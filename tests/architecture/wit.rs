@@ -17,7 +17,7 @@ This page lists every function and type that a plugin can import or export. It i
 [capabilities.md](capabilities.md) explains what the operator must grant, and [promise.md](promise.md) what never changes.
 
 `patchbay plugin wit DIR` writes the same files in the layout that bindings generators read. Your project's `world.wit` selects
-the interfaces: the world `skill-plugin` imports those of 0.1.0, and each later interface is imported by name:
+the interfaces: the world `skill-plugin` imports those that have existed since 0.1.0; later ones are imported by name:
 
 ```wit
 world my-skill {
@@ -26,7 +26,7 @@ world my-skill {
 }
 ```
 
-A host whose contract is older than an interface refuses the component when it loads it.
+If a component imports an interface that is newer than the host's contract, the host refuses to load the component.
 ";
 
 #[test]
@@ -184,7 +184,7 @@ impl Reference<'_> {
         let mut text = paragraphs(&world.docs);
         for (verb, items) in [("imports", &world.imports), ("exports", &world.exports)] {
             for (key, item) in items {
-                // An interface that only exists for its types.
+                // An interface that exists only for its types is left out.
                 let by_name = matches!(item, WorldItem::Interface { .. }) && !self.is_only_types(key);
                 if by_name {
                     writeln!(text, "- {verb} `{}`", self.resolve.name_world_key(key)).unwrap();

@@ -46,6 +46,9 @@ fn journey(language: &str, source: &str, broken: Option<(&str, &str, &str)>) {
 
     author.succeed("", &["plugin", "add", &name, "--yes"]);
     assert_eq!(author.succeed("", &["exec", &format!("/{name} Ada")]), "Hello, Ada!\n");
+    author.succeed("", &["plugin", "remove", &name]);
+    author.succeed("", &["plugin", "add", "--link", &name]);
+    assert_eq!(author.succeed("", &["exec", &format!("/{name} Ada")]), "Hello, Ada!\n");
 
     if let Some((from, to, place)) = broken {
         author.edit(&format!("{name}/{source}"), from, to);

@@ -1,5 +1,5 @@
-//! Measures the terminal through a pseudo-terminal: the time from a key, and from a piece of an answer, to the screen, the CPU time
-//! of an answer, the start and the memory.
+//! Measures the terminal through a pseudo-terminal: how long a key or a piece of an answer takes to reach the screen, the CPU time
+//! of an answer, the time to start, and the memory.
 
 mod answers;
 mod model;
@@ -28,7 +28,7 @@ const LINES: usize = 10_000;
 const KEYS: usize = 150;
 /// Pieces of an answer that are 33 ms apart.
 const PIECES: usize = 240;
-/// Number of pieces of an answer that are more than two frames apart.
+/// Number of pieces of an answer that are 80 ms apart, which is longer than the time between two frames.
 const LONE_PIECES: usize = 100;
 /// Bytes of the shortest answer whose CPU time is measured.
 const BYTES: usize = 100_000;
@@ -48,8 +48,8 @@ pub fn measure(report: &mut Report) {
         &format!(
             "The binary in a pseudo-terminal of 100 columns and 32 rows, in a home with {SKILLS} skills, after an answer of \
              {LINES} lines. The model is a server on this machine. Two frames are at least 33 ms apart, or 50 ms if the second \
-             one only shows more of an answer; what happens later than that after a frame is drawn at once. The floor is a \
-             program that is measured alternately, in a pseudo-terminal of its own."
+             one only shows more of an answer; a change that comes later than that is drawn at once. The floor is a simple \
+             program that is measured in turn with Patchbay, in a pseudo-terminal of its own."
         ),
     );
     report.text_block(
@@ -66,8 +66,8 @@ pub fn measure(report: &mut Report) {
     deltas(report, &model, &home);
     report.text_block(&format!(
         "CPU time of the whole process for an answer of {} KB, of two and of four times that, sent as fast as possible, in \
-         milliseconds. *Growth* is the time for each byte of the longest one divided by that of half of it: 1 is linear, 2 \
-         quadratic. *A KB* is in microseconds, of the longest one; *plain* is the same with `--plain`, which prints answers as \
+         milliseconds. *Growth* is the time per byte of the longest answer, divided by the time per byte of the answer half \
+         as long: 1 is linear, 2 quadratic. *A KB* is the time per KB of the longest answer, in microseconds; *plain* is the same with `--plain`, which prints answers as \
          they are.",
         BYTES / 1_000
     ));
@@ -168,8 +168,8 @@ pub fn typing_while_agents_answer(report: &mut Report, count: usize) {
     let row =
         |name: &str, samples: &Samples| vec![name.to_owned(), ms(samples.percentile(50)), ms(samples.percentile(99))];
     report.text_block(
-        "From a key that is written to the pseudo-terminal until its letter is read there, with nothing else and while the \
-         agents of the session answer. Milliseconds.",
+        "From a key that is written to the pseudo-terminal until its letter is read there: first while nothing else \
+         runs, then while the agents of the session answer. Milliseconds.",
     );
     let name = format!("{count} agents answer");
     report.table(&["", "p50", "p99"], &[row("nothing runs", &alone), row(&name, &among)]);
@@ -269,7 +269,7 @@ fn deltas(report: &mut Report, model: &Model, home: &Patchbay) {
         let first = times[0].len();
         for word in first..first + count {
             let piece = word_text(word);
-            // The two are apart, because each would otherwise wait for the other's processor.
+            // The two sends are some milliseconds apart; otherwise the two programs would compete for the processor.
             let apart = random.between(5, pause - 5);
             sent[0].push(copied.send(&piece));
             thread::sleep(Duration::from_millis(apart));
@@ -296,8 +296,8 @@ fn deltas(report: &mut Report, model: &Model, home: &Patchbay) {
     percentiles(report, &names, times);
 }
 
-/// Returns a word of an answer, with the separator after it. Its end must not be the beginning of any form of the key, because the
-/// host would keep that text back until more arrives.
+/// Returns a word of an answer, with the separator after it. Its end must not be the beginning of the provider's API key in any
+/// encoding: the host removes that key from answers, and would keep such text back until more arrives.
 fn word_text(number: usize) -> String {
     format!("word{number:04}x{}", if number % 8 == 7 { ".\n\n" } else { " " })
 }

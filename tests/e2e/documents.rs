@@ -1,4 +1,5 @@
-//! Examples of the documents, run exactly as written.
+//! Runs the examples of the documents. Only hosts, paths and placeholders are replaced, and `--yes` is added where a question would
+//! be asked.
 
 use std::{
     fs,
@@ -30,7 +31,8 @@ fn build(patchbay: &Patchbay, document: &str, name: &str) {
     assert_eq!(built.code, Some(0), "{}{}", built.out, built.err);
 }
 
-/// The complete skill of the page about Rust, in a new project: it asks a server, and falls back to the last report.
+/// The complete skill of the page about Rust, in a new project: it asks a server for the weather, and falls back to the last
+/// weather that it knew.
 #[test]
 fn complete_skill_of_the_rust_page_works() {
     let page = "docs/skills-rust.md";
@@ -107,7 +109,7 @@ fn tables_of_the_provider_guide_are_correct() {
         let answer = &patchbay.answers(&["/providers"])[0];
         let providers = answer.data()["providers"].as_array().unwrap_or_else(|| panic!("{table}: {answer:?}"));
         for name in table.lines().filter_map(|line| line.strip_prefix("[providers.")?.strip_suffix(']')) {
-            // The file of this table does not exist.
+            // `[providers.plain]` is not listed, because its adapter's file is not installed here.
             let there = providers.iter().find(|provider| provider["name"] == name);
             assert!(
                 name == "plain"
@@ -185,7 +187,7 @@ fn documented_transcripts_match_real_output() {
     }
 }
 
-/// Each command line of the table selects the model that the table names.
+/// Each command line of the guide's table "Choosing a model" selects a model.
 #[test]
 fn model_lines_of_the_provider_guide_work() {
     let guide = fs::read_to_string(checkout().join("docs/providers.md")).unwrap();
@@ -198,10 +200,11 @@ fn model_lines_of_the_provider_guide_work() {
     }
 }
 
-/// Fills in the names in capitals of documented command lines.
+/// The placeholders in documented command lines, such as `DIGEST`, with the values that replace them.
 type Names = Vec<(&'static str, String)>;
 
-/// Returns a home, and a folder of the shell, in which every documented command line can be pasted, with names for it.
+/// Returns a home whose folder `elsewhere`, in which the shell runs, has every file that the documented command lines need. Also
+/// returns the values of their placeholders.
 fn shell_with_examples() -> (Patchbay, Names) {
     let patchbay = Patchbay::quick();
     let keep = Guest::default().packaged("---\nname: keep\ncapabilities: [kv]\n---\n");
@@ -219,7 +222,7 @@ fn shell_with_examples() -> (Patchbay, Names) {
     let plain = Adapter::manifest(&plain).component();
     patchbay.write("elsewhere/plain.wasm", &plain);
     patchbay.write("elsewhere/plain/plain.wasm", &plain);
-    // Attached in the guide.
+    // The files that docs/using.md attaches.
     patchbay.write("elsewhere/error.png", b"\x89PNG\r\n\x1a\n");
     patchbay.write("elsewhere/src/main.rs", "fn main() {}\n");
     let team = ["plugin", "add", "../elsewhere/.patchbay/skills/keep.wasm", "--name", "team", "--yes"];
@@ -254,8 +257,8 @@ fn paste(patchbay: &Patchbay, names: &Names, line: &str) {
     assert_eq!(ran.code, Some(0), "{pasted}: {ran:?}");
 }
 
-/// Every line that starts the binary works when pasted into a shell, with the names in capitals filled in. Lines that
-/// build a plugin are tested above, and lines of the pages for authors in `tests/authors`.
+/// Every line that starts the binary, in blocks without a language, works when pasted into a shell, with the placeholders filled
+/// in. `plugin build` lines are left out, because the tests above build plugins. `tests/authors` tests the pages for authors.
 #[test]
 fn documented_command_lines_work_in_a_shell() {
     let (patchbay, names) = shell_with_examples();

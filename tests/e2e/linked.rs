@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::symlink, path::Path};
 
-use patchbay_tests::binary::Patchbay;
+use patchbay_tests::{binary::Patchbay, guest};
 
 use crate::grants::keeper;
 
@@ -36,6 +36,26 @@ fn folder(patchbay: &Patchbay, name: &str) -> String {
 
 fn is_allowed(patchbay: &Patchbay) -> bool {
     matches!(&*patchbay.line("/keep"), "empty" | "kept")
+}
+
+/// `plugin build` embeds the SKILL.md in the component, which could then be added without its folder.
+#[test]
+fn folder_of_a_built_plugin_is_linked() {
+    let patchbay = Patchbay::new();
+    patchbay.write("workspace/keeper/SKILL.md", SKILL_MD);
+    let build = |what: &str| {
+        let module = guest::module_of(&guest::contract(), &keeper(what).wat(), "patchbay:skill/skill-plugin");
+        patchbay.write("workspace/core.wasm", module);
+        succeed(&patchbay, &["plugin", "build", "keeper", "--wasm", "core.wasm"]);
+    };
+    build("one");
+    let component = patchbay.run(&["plugin", "add", "--link", "keeper/keeper.wasm"]);
+    assert!(component.err.contains("only a folder can be linked"), "{component:?}");
+    assert!(succeed(&patchbay, &["plugin", "add", "--link", "keeper"]).starts_with("Linked keeper ("));
+    succeed(&patchbay, &["grant", "add", "keeper", "kv"]);
+    assert!(is_allowed(&patchbay));
+    build("two");
+    assert!(is_allowed(&patchbay));
 }
 
 #[test]

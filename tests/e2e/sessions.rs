@@ -117,7 +117,7 @@ fn continue_resumes_the_newest_session_of_the_workspace() {
     set_age(&patchbay, &one, 120);
     set_age(&patchbay, &two, 60);
     let (other, _) = session_elsewhere(&patchbay, "/calc 3");
-    // This session has no message.
+    // The only line of this session is `/quit`, so there is nothing to continue.
     patchbay.exec(&["/quit"]);
     let continued = |arguments: &[&str]| {
         let ran = patchbay.run(&[&["exec", "--json"], arguments, &["/calc 1"]].concat());

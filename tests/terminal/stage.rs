@@ -218,7 +218,10 @@ fn masks_hide_ids_and_seconds() {
     assert_eq!(masked("The session goes on: --session deadbeef"), "The session goes on: --session 25ac03e6");
     assert_eq!(masked("thought 14 s (/show thinking)"), "thought 0 s (/show thinking)");
     assert_eq!(masked("✓ 3  run x · 30 lines · 2.7 s: 1 2"), "✓ 3  run x · 30 lines · 0.1 s: 1 2");
-    assert_eq!(masked("Stopped after 3 s; what came is kept."), "Stopped after 0 s; what came is kept.");
+    assert_eq!(
+        masked("Stopped after 3 s; the partial answer is kept."),
+        "Stopped after 0 s; the partial answer is kept."
+    );
     assert_eq!(masked("30 lines"), "30 lines");
 }
 

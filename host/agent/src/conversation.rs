@@ -1,6 +1,6 @@
-//! Builds the conversation that a model receives from an agent's rows. Whatever the rows are, the result satisfies the
-//! contract with adapters: roles alternate, the user's message is first and last, each call has one result in the next
-//! message, and every API accepts the names and ids. Called by `turn`.
+//! Builds the conversation that a model receives from an agent's rows. Whatever the rows are, the result satisfies the contract
+//! with adapters: roles alternate, the first message is the user's, each call has one result in the next message, and every API
+//! accepts the names and ids. Called by `turn`, which removes an answer at the end.
 
 use std::{
     borrow::Cow,
@@ -32,7 +32,7 @@ pub(crate) struct ReaderModel<'a> {
     pub(crate) reads: &'a dyn Fn(&str) -> bool,
     /// The agents whose rows belong to the conversation.
     pub(crate) lineage: &'a [Lineage],
-    /// Facts about the session's start that its agents are told.
+    /// What all agents of the session are told first: facts about its start, and the instructions of folders above the workspace.
     pub(crate) surroundings: &'a Surroundings,
 }
 
@@ -42,11 +42,12 @@ pub(crate) struct Conversation {
     pub(crate) messages: Vec<Message>,
     /// The stored answers that the messages contain, in order.
     pub(crate) answers: Vec<AnswerPosition>,
-    /// Tokens that the model reported for its last answer, including the answer; `None` without a usable report.
+    /// Input plus output tokens that this model reported with its last answer; `None` without a usable report.
     pub(crate) counted: Option<u64>,
     /// Bytes of the rows that `counted` does not include.
     pub(crate) uncounted: u64,
-    /// Placeholders of files that the model reads, in order; `attachments` puts the contents there.
+    /// Placeholders of attached files, and of binary content in tool results, that the model can read, in order. The module
+    /// `crate::attachments` replaces them with the contents.
     pub(crate) slots: Vec<AttachmentSlot>,
 }
 
@@ -71,8 +72,8 @@ const NAME_CHARS: usize = 64;
 /// The first suffix of a repeated call id: `id`, `id_2`, `id_3`.
 const FIRST_REPEAT: u32 = 2;
 
-/// How many bytes of a skill's row are sent. The instructions with their input and supplement fit; only rows of earlier
-/// builds are longer.
+/// How many bytes of a skill's row are sent. The instructions with the user's input and the lists of files and tools are never
+/// longer; only rows of earlier builds are.
 const SKILL_BYTES: usize = 2 * INSTRUCTIONS_BYTES;
 
 /// Builds the conversation of `rows`, which are in order and may start with rows that a compaction keeps.
@@ -211,9 +212,10 @@ impl ConversationBuilder<'_> {
         None
     }
 
-    /// Adds the text that identifies the agent, before its first message. A child reads its parent's introduction
-    /// first, then its own. So the system context is the same for all agents, and a child begins with the same bytes as
-    /// its parent. The first introduction of a conversation is followed by the texts that all agents of the session read.
+    /// Adds the text that identifies the agent, before its first message. The ids are in messages, so the system context is the
+    /// same for all agents. A child reads its parent's introduction first, then its own, so its conversation begins with the same
+    /// bytes as its parent's. The first introduction of a conversation is followed by the texts that all agents of the session
+    /// read.
     fn introduce(&mut self, agent: AgentId) {
         let Some(known) = self.reader.lineage.iter().find(|known| known.agent == agent) else { return };
         let is_first = self.introduced.is_empty();

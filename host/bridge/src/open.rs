@@ -8,10 +8,10 @@ pub(crate) const META: &str = "patchbay";
 
 /// A session that the editor has open.
 pub(crate) struct BridgedSession {
-    /// The editor's spellings of the folder; the first is the editor's own.
+    /// The folder as the editor wrote it, then as the system resolves it, if that differs. Empty if the editor named none.
     pub(crate) folders: Vec<String>,
     pub(crate) mcp_servers: Value,
-    /// The server's position after the last update that was passed on; null before the first update.
+    /// The last position that the server sent, in an update or a result; null before the first.
     pub(crate) position: Value,
     /// Updates of a group whose last one has not arrived. They are passed on together, because the group has one position.
     pub(crate) unfinished: Vec<String>,
@@ -22,9 +22,9 @@ impl BridgedSession {
         Self { folders, mcp_servers, position: Value::Null, unfinished: Vec::new() }
     }
 
-    /// Notes the position in a message from the server.
-    pub(crate) fn advance(&mut self, message: &Value) {
-        let position = &message["_meta"][META]["position"];
+    /// Stores the position that a message from the server contains, if any. `body` is the message's `params` or `result`.
+    pub(crate) fn advance(&mut self, body: &Value) {
+        let position = &body["_meta"][META]["position"];
         if !position.is_null() {
             self.position = position.clone();
         }

@@ -131,9 +131,9 @@ mod tests {
             ("[\"./sentinel\"]", "a name without '/', which is looked up in PATH, or an absolute path"),
             ("[\"sentinel/a\"]", "a name without '/', which is looked up in PATH, or an absolute path"),
             ("[\"../sentinel\"]", "a name without '/', which is looked up in PATH, or an absolute path"),
-            ("[\"a\", \"sentinel\\u0000\"]", "no NUL"),
-            (&*many, "at most 64 words"),
-            (&*long, "at most 64 words of at most 4096 bytes"),
+            ("[\"a\", \"sentinel\\u0000\"]", "without NUL bytes"),
+            (&*many, "at most 64 arguments"),
+            (&*long, "at most 64 arguments of at most 4096 bytes each"),
         ] {
             let error = toml::from_str::<Table>(&format!("key_command = {text}")).unwrap_err();
             assert!(error.message().contains(words), "{text}: {error}");

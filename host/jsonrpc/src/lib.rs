@@ -1,6 +1,6 @@
 //! JSON-RPC 2.0 as lines of JSON, bounded in both directions: a client that never stops sending, or never reads, cannot use more
-//! memory than the limits here allow. `acp` uses all of it. `mcp` only reads lines and checks JSON with it, and leaves the messages
-//! to `rmcp`.
+//! memory than the limits here allow. `acp` uses most of it; `bridge` uses the lines, messages and outbox; `serve` uses the lines
+//! and the byte counts. `mcp` only reads lines and checks JSON with it, and leaves the messages to `rmcp`.
 
 mod bounds;
 mod client;

@@ -54,7 +54,7 @@ pub use fetch::{AddressError, FetchError, FetchOptions, FetchedPackage, PackageA
 pub use inspect::{InspectionReport, Inspector};
 pub use install::{InstallError, InstalledPlugin, link, uninstall};
 pub use language::{Language, PluginKind, UnknownLanguage};
-pub use located::{LocateError, LocatedPlugin, PluginForm, locate};
+pub use located::{LocateError, LocatedPlugin, PluginForm, locate, locate_folder};
 pub use publishers::{
     PackageRules, PluginRules, PublisherConfig, RuleError, RuledPackage, SignerChanged, SourcePattern, check_signer,
 };

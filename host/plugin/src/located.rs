@@ -135,6 +135,22 @@ pub fn locate(path: &Path) -> Result<LocatedPlugin, LocateError> {
     if path.is_dir() { folder(&path) } else { file(&path) }
 }
 
+/// Like [`locate`], but the folder of a skill stays a folder, even if its component is a complete skill by itself, as
+/// `plugin build` writes it.
+///
+/// # Errors
+/// The same as for [`locate`].
+pub fn locate_folder(path: &Path) -> Result<LocatedPlugin, LocateError> {
+    let mut located = locate(path)?;
+    let folder = path.canonicalize().map_err(failed(path))?;
+    if let PluginForm::File(component) = &located.form
+        && folder.join("SKILL.md").is_file()
+    {
+        located.form = PluginForm::Folder(folder, Some(component.clone()));
+    }
+    Ok(located)
+}
+
 fn file(path: &Path) -> Result<LocatedPlugin, LocateError> {
     let stem = path.file_stem().unwrap_or_default();
     Ok(LocatedPlugin { name: name(path, &stem.to_string_lossy())?, form: form(path)?, newer: None })

@@ -53,7 +53,7 @@ const REFUSED: [(&str, &str); 8] = [
     ("$dynamicRef", "use '$ref'"),
     ("$recursiveAnchor", "use a '$ref' such as '#'"),
     ("$recursiveRef", "use '$ref'"),
-    ("$id", "only the top level may have it; remove it"),
+    ("$id", "remove it (only the top level may have an '$id')"),
 ];
 
 pub(crate) fn compile(root: &Value, budget: &mut PatternBudget) -> Result<Schema, SchemaError> {
@@ -176,7 +176,7 @@ impl<'a> SchemaCompiler<'a, '_> {
                 }
                 return Ok(node);
             }
-            other => return Err(self.invalid(schema, "a schema", other, "an object or a boolean")),
+            other => return Err(self.invalid(schema, "the subschema", other, "an object or a boolean")),
         };
         let reader = KeywordReader { object, schema };
         if let Some(reference) = object.get("$ref") {
@@ -358,7 +358,7 @@ impl<'a> SchemaCompiler<'a, '_> {
         let items = reader.object.get("items");
         let (prefix, rest) = match (self.draft, items) {
             (Draft::TwentyTwenty, Some(list @ Value::Array(_))) if reader.object.contains_key("prefixItems") => {
-                return Err(self.invalid(reader.schema, "'items'", list, "a schema beside 'prefixItems'"));
+                return Err(self.invalid(reader.schema, "'items'", list, "a schema when 'prefixItems' is present"));
             }
             // In 2020-12, `items` must not be a list. Generators that name no dialect, such as TypeBox, still write one,
             // with its meaning in draft-07.

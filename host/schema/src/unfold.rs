@@ -32,7 +32,7 @@ impl ReferenceProblem {
                 SchemaError::new(format_args!("has a chain of more than {} references ('$ref')", limits::CHAIN))
             }
             Self::Unfolded => SchemaError::new(format_args!(
-                "has more than {} subschemas when each '$ref' counts what it leads to",
+                "has more than {} subschemas when each '$ref' is replaced by its target",
                 limits::UNFOLDED
             )),
         }

@@ -112,7 +112,7 @@ async fn on_a_thread<T: Send + 'static>(
 /// The kind of pipe at standard input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pipe {
-    /// Standard input is something else, such as a terminal, a file, or closed.
+    /// Standard input is not a pipe (for example a terminal or a file), or is closed.
     None,
     /// Only this process reads it.
     Own,

@@ -5,7 +5,7 @@ use std::{path::Path, process::ExitCode, sync::Arc};
 use patchbay_core::{Code, PackageName, text};
 use patchbay_plugin::{
     FetchedPackage, InspectionReport, InstallError, InstalledPlugin, LocatedPlugin, PackageAddress, PluginForm, link,
-    locate,
+    locate_folder,
     package::{
         HeldPackages, PackageReport, PackageSource, SkillReport, SourceForm, StagedPackage, find_source, report,
     },
@@ -236,7 +236,7 @@ pub(super) async fn conflicts<'a>(
 
 /// Links the folder of a skill into the user's folder of skills.
 async fn link_skill(add: &PluginAdd, home: &HomeDirs) -> Result<(), CliError> {
-    let located = locate(&add.plugin).map_err(|error| CliError::new(Code::InvalidArgs, format!("{error}.")))?;
+    let located = locate_folder(&add.plugin).map_err(|error| CliError::new(Code::InvalidArgs, format!("{error}.")))?;
     let given = shown(&add.plugin);
     let LocatedPlugin { form: PluginForm::Folder(folder, _), name, newer } = &located else {
         let message = format!("{given} is not a skill's folder: only a folder can be linked.");

@@ -22,7 +22,8 @@ use crate::{
 /// How often a followed log is read.
 const INTERVAL: Duration = Duration::from_millis(200);
 
-/// Prints the last `count` lines of `skill`. With `follows`, then prints new lines until the process ends.
+/// Prints the last `count` lines of `skill`. With `follows`, also prints new lines until standard output is
+/// closed.
 pub(super) fn run(skill: &Name, count: usize, follows: bool) -> Result<ExitCode, CliError> {
     let home = HomeDirs::find()?;
     let current = home.paths.state.join(log::NAME);
@@ -49,7 +50,7 @@ pub(super) fn run(skill: &Name, count: usize, follows: bool) -> Result<ExitCode,
     if follows { follow(&current, skill) } else { Ok(ExitCode::SUCCESS) }
 }
 
-/// Prints new lines until standard output is closed. A rotated log is read from its start.
+/// Prints new lines until standard output is closed. After a rotation, the new file is read from its start.
 fn follow(path: &Path, skill: &Name) -> Result<ExitCode, CliError> {
     let mut at = path.metadata().map_or(0, |found| found.len());
     loop {

@@ -168,7 +168,8 @@ async fn new_report(
     Ok(new)
 }
 
-/// Refuses a registry version whose content has changed since it was installed, because a tag can be moved.
+/// Refuses new content under the version that is installed: the registry's tag was moved. The caller has checked that the digest
+/// differs.
 fn check_version(address: &PackageAddress, package: &LockedPackage, new: &PackageReport) -> Result<(), CliError> {
     if !matches!(address, PackageAddress::Registry(_)) || new.version.is_none() || new.version != package.version {
         return Ok(());
@@ -180,7 +181,8 @@ fn check_version(address: &PackageAddress, package: &LockedPackage, new: &Packag
     Err(CliError::new(Code::VersionChanged, message))
 }
 
-/// Returns the exit code as an error if the new version is not installed: the user did not agree, or an option rules it out.
+/// Decides whether the new version may be installed. If not, returns the exit code as an error: the user declined, an option rules
+/// it out, or the version is lower and `--to` does not name it.
 fn may_take(
     update: &PluginUpdate,
     package: &LockedPackage,

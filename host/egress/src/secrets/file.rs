@@ -67,7 +67,7 @@ impl CredentialsFile {
         Self { path, last: Mutex::default(), warned: AtomicBool::new(false) }
     }
 
-    /// Returns the secret of the entry `name`; `None` if the entry is missing or empty.
+    /// Returns the secret of the entry `name`; `None` if there is no such entry, or if its key is an empty string.
     ///
     /// # Errors
     /// [`CredentialError::Unreadable`], [`CredentialError::Malformed`], [`CredentialError::Entry`].

@@ -213,7 +213,7 @@ mod tests {
     fn stop_is_worded_with_its_time() {
         let stopped = Outcome::refused(Code::TurnCancelled, "Cancelled. The partial answer is kept.");
         let after = |took| lines(&stopped, took, 80).join("\n");
-        assert_eq!(after(Some(Duration::from_secs(3))), "Stopped after 3 s; what came is kept.");
+        assert_eq!(after(Some(Duration::from_secs(3))), "Stopped after 3 s; the partial answer is kept.");
         assert_eq!(after(None), "Cancelled. The partial answer is kept.");
         let failed = Outcome::error(Code::ProviderServer, "Cancelled. No.");
         assert_eq!(lines(&failed, Some(Duration::ZERO), 80).join("\n"), "Error: Cancelled.\nNo.");

@@ -84,7 +84,7 @@ fn refusals_name_keyword_and_limit() {
         (property(&json!({"$recursiveRef": "#"})), "uses '$recursiveRef', which is not supported; use '$ref'"),
         (
             property(&json!({"$id": "a"})),
-            "uses '$id', which is not supported; only the top level may have it; remove it",
+            "uses '$id', which is not supported; remove it (only the top level may have an '$id')",
         ),
         (
             json!({"type": "object", "$ref": "http://127.0.0.1:1/x"}),
@@ -98,11 +98,11 @@ fn refusals_name_keyword_and_limit() {
         ),
         (
             property(&json!({"items": [{}], "prefixItems": [{}]})),
-            "is invalid at /properties/x: 'items' is [{}], but must be a schema beside 'prefixItems'",
+            "is invalid at /properties/x: 'items' is [{}], but must be a schema when 'prefixItems' is present",
         ),
-        (property(&json!(5)), "is invalid at /properties/x: a schema is 5, but must be an object or a boolean"),
+        (property(&json!(5)), "is invalid at /properties/x: the subschema is 5, but must be an object or a boolean"),
         (property(&json!({"pattern": "(a"})), "has the pattern '(a', which cannot be used: unclosed '('"),
-        (property(&json!({"anyOf": wide})), "has more than 2000 subschemas when each '$ref' counts what it leads to"),
+        (property(&json!({"anyOf": wide})), "has more than 2000 subschemas when each '$ref' is replaced by its target"),
         (chain(40), "has a chain of more than 32 references ('$ref'), at /$defs/7"),
         (patterns(257), "takes its component over the limit of 256 patterns"),
         (

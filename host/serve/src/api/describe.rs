@@ -73,8 +73,8 @@ pub fn markdown() -> String {
         let _ = write!(text, "### `{} {}`\n\n{}.", route.method, route.path, route.summary);
         match route.needs {
             RouteRight::Nothing => {}
-            RouteRight::Lines => text += " Needs the right `lines`.",
-            RouteRight::Answers => text += " Needs the right `answers`.",
+            RouteRight::Lines => text += " The token needs the right `lines`.",
+            RouteRight::Answers => text += " The token needs the right `answers`.",
         }
         let _ = writeln!(text, " Status {}, `{}`.\n", route.status, route.media_type);
         for (kind, parameters) in [("query", route.query), ("header", route.headers)] {

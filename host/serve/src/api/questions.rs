@@ -56,7 +56,7 @@ pub(crate) struct OfferedAnswer {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct QuestionAnswer {
-    /// One of the question's answers, such as `once` or `no`. `always` needs the right `grants`.
+    /// One of the question's answers, such as `once` or `no`. `always` is only for tokens with the right `grants`.
     answer: String,
 }
 

@@ -1,8 +1,7 @@
-//! The tools that let a model work with other agents: `fork`, `kill`, `mail_*` and `set_agent_model`. They behave like
-//! the commands. A change is committed together with the tool's result. Skills cannot call them.
-//!
-//! The mail tools are deferred, because most sessions have one agent. The description of
-//! `fork` explains how to send mail.
+//! The tools that let a model work with other agents: `fork`, `kill`, `mail_*` and `set_agent_model`. Except for `set_agent_model`,
+//! they behave like the commands `/fork`, `/kill` and `/mail-…`. A change is committed together with the tool's result. Skills
+//! cannot call these tools.  The mail tools are deferred: requests do not declare them, and models call them with `call_tool`,
+//! because most sessions have one agent. The description of `fork` explains how to send mail.
 
 use std::sync::{Arc, Weak};
 
@@ -39,8 +38,8 @@ enum TreeAction {
     SetAgentModel,
 }
 
-/// The only optional key of an input: whether the caller's turn ends with a fork, because the caller has nothing to do until the
-/// report.
+/// The only optional key in the inputs of these tools. If it is true, the call of `fork` also ends the caller's turn, because the
+/// caller has nothing to do until the report arrives.
 const WAIT: &str = "wait";
 
 const ALL: [TreeAction; 8] = [
@@ -176,8 +175,8 @@ impl Internal for TreeTool {
                     TreeAnswer::Change(prepare) => prepare,
                 };
                 match session.commit_for_tool(self.agent.id(), id, row.clone(), prepare).await {
-                    // A tool of a dying agent has begun an effect meanwhile. The change is prepared again, and then settles that
-                    // call, too.
+                    // Since the change was prepared, an agent that it kills has begun another call with an effect. Prepared again,
+                    // the change settles that call, too.
                     Err(NotCommitted::Store(StoreError::CallBegan(_))) => {}
                     committed => return Ok(committed?.into()),
                 }

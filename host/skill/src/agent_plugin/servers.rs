@@ -408,7 +408,7 @@ mod tests {
         assert!(refusal(&stdio("./a/../../x", "./")).ends_with("leads out of the package"));
         assert!(refusal(&stdio("./", "./")).ends_with("names no file"));
         for command in ["./.git/x", "./a/.JJ/x"] {
-            assert!(refusal(&stdio(command, "./")).ends_with("which is no part of a package"), "{command}");
+            assert!(refusal(&stdio(command, "./")).ends_with("which does not belong to a package"), "{command}");
         }
     }
 

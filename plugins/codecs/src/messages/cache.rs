@@ -40,7 +40,8 @@ pub(super) fn mark_messages(messages: &mut [(Role, Vec<Json>)], points: usize, w
     let mut blocks: Vec<&mut Json> = messages.iter_mut().flat_map(|(_, content)| content).collect();
     let mut marked: Vec<usize> = Vec::new();
     for end in end.into_iter().chain(before).chain(steps) {
-        // Thinking and blocks of the server's tools cannot have a point; the nearest block before them gets it instead.
+        // Thinking and blocks of the API's own tools are sent back unchanged, so the nearest block before them gets the point
+        // instead.
         let at = blocks[..end].iter().rposition(|block| matches!(block, Json::Object(_)));
         let Some(at) = at.filter(|at| !marked.contains(at)) else { continue };
         if marked.len() == points {

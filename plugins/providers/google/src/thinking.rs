@@ -114,7 +114,8 @@ pub(crate) fn effective(model: &str, level: Option<&str>, facts: Option<&Map<Str
     }
 }
 
-/// Returns true if `model` refuses a history with unsigned tool calls, as all models since Gemini 3 do.
+/// Returns true if `model` refuses a history in which the first tool call of a message lacks its `thoughtSignature`, as all models
+/// since Gemini 3 do.
 pub(crate) fn signs_calls(model: &str) -> bool {
     matches!(governed(model, None), Governed::Levels(..))
 }

@@ -173,7 +173,7 @@ fn stop_says_how_long_it_ran() {
     transcript.event(delta(DeltaKind::Text, "The answer"), Instant::now());
     let stopped = Outcome::refused(Code::TurnCancelled, "Cancelled. The partial answer is kept.");
     transcript.outcome_after(Some(Duration::from_millis(3_400)), &stopped, true);
-    assert_eq!(printed(&mut transcript), ["The answer", "Stopped after 3 s; what came is kept."]);
+    assert_eq!(printed(&mut transcript), ["The answer", "Stopped after 3 s; the partial answer is kept."]);
 }
 
 #[test]
