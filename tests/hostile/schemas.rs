@@ -101,8 +101,8 @@ async fn input_validation_is_bounded_in_steps_and_depth() {
     let text = json!({"x": format!("{}b", "a".repeat(100_000))});
     for (tool, input, words) in [
         ("old__tree", deep, "it is nested too deep to check against the schema, which enters at most 32 levels"),
-        ("old__list", long, "it takes more than 10000000 steps to check against the schema; give a smaller input"),
-        ("old__text", text, "it takes more than 10000000 steps to check against the schema; give a smaller input"),
+        ("old__list", long, "checking it against the schema takes more than 10000000 steps; use a smaller input"),
+        ("old__text", text, "checking it against the schema takes more than 10000000 steps; use a smaller input"),
     ] {
         let error = host.call(&snapshot, tool, &input).await.unwrap_err();
         assert_eq!(error.code(), Code::InvalidInput);

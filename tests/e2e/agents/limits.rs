@@ -96,8 +96,8 @@ async fn mail_wakes_an_agent_20_times_until_a_message() {
 async fn requests_of_all_agents_are_limited_until_a_message() {
     let play = Play::limited(|limits| limits.tree_requests = 3).await;
     let root = play.session.view();
-    let limit = "Error: the agents of this session made 3 requests since your last message (limits.tree_requests). Say \
-                 anything to go on.";
+    let limit = "Error: the agents of this session made 3 requests since your last message (limits.tree_requests). Send \
+                 any message to continue.";
     let calls = "call mail_check {}\nthen call mail_check {}\nthen call mail_check {}\nthen say done";
     play.assert_line(calls, "limit_requests", limit).await;
     assert!(play.ok("hello").await.message.ends_with("You said: hello"));

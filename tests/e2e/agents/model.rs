@@ -277,8 +277,8 @@ async fn selector_of_a_provider_without_sizes_says_that_the_model_stays() {
 async fn test_of_a_model_counts_as_the_callers_request() {
     let play = Play::limited(|limits| limits.tree_requests = 2).await;
     let outcome = play.finish("call set_agent_model {\"agentId\": \"$self\", \"model\": \"demo-big\"}").await;
-    let limit = "Error: the agents of this session made 2 requests since your last message (limits.tree_requests). Say \
-                 anything to go on.";
+    let limit = "Error: the agents of this session made 2 requests since your last message (limits.tree_requests). Send \
+                 any message to continue.";
     assert_eq!((outcome.code.as_str(), &*outcome.line()), ("limit_requests", limit));
     assert_eq!(model(&play, play.session.view()).await, "demo/demo-big/default");
 }
