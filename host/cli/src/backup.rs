@@ -30,7 +30,7 @@ pub(crate) async fn run(folder: &Path) -> Result<ExitCode, CliError> {
     let home = HomeDirs::find()?;
     let folder = empty_folder(folder, &home)?;
     let store = Store::open(&home.paths.data)?;
-    // No other process changes the packages until they are copied together with their lock.
+    // `held` keeps other processes from changing the packages until they and `packages.lock` have been copied.
     let held = packages(&home, &store).hold().await?;
     let packages = match held.lock().packages().len() {
         0 => String::new(),

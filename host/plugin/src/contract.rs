@@ -29,8 +29,8 @@ world plugin {
 const PROVIDER_WORLD: &str = "\
 package patchbay:plugin;
 
-/// The adapter of a provider. To list models, report facts about unlisted ones, or explain thinking with the completion's options,
-/// export the optional interfaces of deps/provider/provider.wit.
+/// The adapter of a provider. To list models, report facts about unlisted ones, or take the completion's options into account
+/// when you explain a thinking level, export the optional interfaces of deps/provider/provider.wit.
 world plugin {
   include patchbay:provider/provider-plugin@0.1.2;
 }

@@ -13,7 +13,8 @@ use crate::Host;
 pub(crate) fn notify_when_full(host: &Arc<Host>, recorder: &Recorder) {
     let host = Arc::downgrade(host);
     recorder.on_full(move |id| {
-        // The recorder calls this in the runtime of the calls. Without a runtime, nobody is notified.
+        // The recorder enters the runtime of the calls before it calls this, also on the store's writer thread. Without a runtime,
+        // nobody is notified.
         let Ok(runtime) = Handle::try_current() else { return };
         let host = Weak::clone(&host);
         runtime.spawn(async move {

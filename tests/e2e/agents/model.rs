@@ -174,7 +174,7 @@ async fn model_cannot_move_an_agent_to_another_provider_alone() {
     play.session.set_approver(Answering::new(Approval::No));
     assert_eq!(set(&play, "$self", "local-1").await, refused("the user did not allow it"));
     assert_eq!((server.requests().len(), &*model(&play, agent).await), (0, "demo/demo-1/default"));
-    // A yes for the session applies to every agent that makes the same change, but not to the reverse change.
+    // A yes for the session covers the same move of any agent, but not the move back.
     let person = Answering::new(Approval::Session);
     play.session.set_approver(Arc::clone(&person) as _);
     let child = play.fork("").await;

@@ -174,7 +174,7 @@ fn tools(table: &mut Table) {
     table.has(&[85, 90], "{\"status\": \"idle\", \"success\": true/false, \"summary\": \"...\"}", reported, &[&report]);
     let of_child = &later[1].data()["agents"][1];
     let states = (&of_child["alive"], &of_child["state"]);
-    // A resumed session is held until the user's first message.
+    // After a session is resumed, its agents are `held` until the user's first message.
     table.equal(
         &[92],
         "the child sits idle",

@@ -50,7 +50,8 @@ impl Table {
             let more = span.saturating_sub(1).min(MAX_COLUMNS - row.len());
             row.resize(row.len() + more, String::new());
         } else if let Some(last) = row.last_mut().filter(|last| last.len() <= MAX_CELL) {
-            // Once the last cell is longer than MAX_CELL, the other cells of the row are dropped: the table is not a data table.
+            // The last cell grows until it is longer than MAX_CELL; further cells of the row are dropped. Among the first MAX_KEPT
+            // rows, such a cell makes the table a layout table.
             last.push(' ');
             last.push_str(&text);
         }
