@@ -191,7 +191,7 @@ codes! {
         AliasShadowed = "alias_shadowed", "The alias belongs to a skill of a higher root; the skill itself is loaded.";
         RootLimit = "root_limit", "The root exceeds a limit of `[limits.root]`; this skill and all after it are left out.";
         NameShadowed = "name_shadowed", "A skill of an extra root or of a package has the name of a skill of a higher root, or of a package that was added earlier; it is left out.";
-        PackageChanged = "package_changed", "A package's files differ from `packages.lock`; all of its skills are \
+        PackageChanged = "package_changed", "Files of a package's skills differ from `packages.lock`; all of its skills are \
             left out.";
         PackagesLockInvalid = "packages_lock_invalid", "`packages.lock` cannot be read or parsed; the skills of all packages are left out.";
         SkillFilesLimited = "skill_files_limited", "The skill exceeds a limit on files; it is loaded without them.";

@@ -56,7 +56,7 @@ pub struct EgressLimits {
     #[schemars(range(min = 1, max = REQUESTS))]
     pub requests_at_once: usize,
     /// Number of concurrent requests of one skill; further requests wait. Browsers open six connections to a server.
-    /// Lower than `requests_at_once`, or one skill could block all others.
+    /// Keep it lower than `requests_at_once`; otherwise one skill could block all others.
     #[schemars(range(min = 1, max = REQUESTS))]
     pub owner_requests_at_once: usize,
 }

@@ -49,7 +49,7 @@ pub(crate) struct Roots {
 /// A package whose skills are served without the skills of other roots.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServedPackage {
-    /// The Agent Plugin in this folder, without grants.
+    /// The package in this folder, which must be an Agent Plugin ([`AgentPlugin`]), without grants.
     Folder(PathBuf),
     /// The installed package of this name, with its grants.
     Installed(String),
@@ -342,8 +342,8 @@ impl Roots {
     }
 }
 
-/// Reads the skills of a package that is not installed. The package's folder is read like an extra root, so its skills
-/// have no grants.
+/// Reads the skills of a package that is not installed. They get the identity of skills in an extra root at this folder, so the
+/// grants of an installed package, or of other skills with these names, do not apply to them.
 fn package_skills(folder: &Path) -> Vec<FoundSkill> {
     let root = Root::Extra;
     match AgentPlugin::read(folder) {
@@ -372,7 +372,8 @@ struct Remembered<'a> {
 }
 
 impl Remembered<'_> {
-    /// Returns the cached files that were neither used nor read again.
+    /// Returns the cached files that were neither used nor are in `read`: files that are gone, and files that changed too recently
+    /// to be cached again.
     fn gone(self, read: &[FileRecord]) -> Vec<String> {
         let recognised = self.recognised.into_inner();
         if recognised.len() == self.files.len() {

@@ -16,7 +16,8 @@ use crate::{
 };
 
 /// Reads the skills of the packages in `lock`, in the order in which the packages were added. `folder` contains the packages as
-/// `NAME/DIGEST`. A package with any file that differs from the lock is left out, with the diagnostic `package_changed`.
+/// `NAME/DIGEST`. If any file of a package's skills differs from the lock, the whole package is left out, with the diagnostic
+/// `package_changed`.
 ///
 /// # Errors
 /// The folder exists but cannot be read.

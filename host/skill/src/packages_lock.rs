@@ -1,6 +1,6 @@
 //! `packages.lock`: the installed packages, with their origin and the digests of their content. Pure.
 //!
-//! The crate `plugin` writes the file. The crate `session` reads it for each snapshot, and leaves out packages with files that
+//! The crate `plugin` writes the file. The crate `session` reads it for each snapshot, and leaves out packages whose skills
 //! differ from its digests. The file grants nothing: grants are in the store.
 
 use std::{collections::BTreeSet, fmt::Write as _};

@@ -1,9 +1,10 @@
-//! The priority of skills and tools if not all of them can be shown to a model. The crate `agent` lists skills and declares tools
-//! in this order; the crate `tools` uses it to order equal search results.
+//! The priority of skills and tools if not all of them can be shown to a model. The crate `agent` selects the skills that it lists
+//! and the tools that it declares in this order. Search results with equal scores have this order too: skills in `agent`, tools in
+//! `tools`.
 
 use patchbay_policy::Root;
 
-/// The rank of a skill or a tool. Lower ranks are kept first; within a rank, names decide.
+/// The rank of a skill or a tool. Earlier variants are kept first; within a rank, names decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ShownRank {
     /// Tools that the host implements.

@@ -7,7 +7,7 @@ use patchbay_session::Snapshot;
 const TITLE: usize = 120;
 const DECLARED_TITLE: usize = 60;
 
-/// The kinds of the protocol.
+/// The kinds of the protocol that a tool can have: all except `switch_mode`.
 const KINDS: [&str; 9] = ["read", "edit", "delete", "move", "search", "execute", "think", "fetch", "other"];
 
 /// Returns the kind of a tool, which clients show as an icon. A tool of `skills` can declare its kind.

@@ -217,7 +217,7 @@ impl Sink for LineSink<'_> {
         if self.add(found.line_number(), line, Some(matched)) {
             self.left -= 1;
         }
-        // The search ends only at a matching line, because the result is only cut before one.
+        // The search must end at a matching line: `MergedResults` checks its limits only when it receives one.
         Ok(self.left > 0 && self.left_bytes > 0)
     }
 
