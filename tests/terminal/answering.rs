@@ -32,7 +32,8 @@ fn count(terminal: &Terminal, row: &str) -> usize {
 
 /// Returns whether a row reports that an answer was stopped. The report is on a line of its own.
 fn is_stop(row: &str) -> bool {
-    row.starts_with("Stopped after ") && row.ends_with(" s; the partial answer is kept.")
+    // In a narrow window, the rest is on the next row.
+    row.starts_with("Stopped after ") && row.contains(" s; the partial answer")
 }
 
 /// Removes the sequences that set attributes and colours.
