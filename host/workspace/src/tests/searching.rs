@@ -195,7 +195,7 @@ fn numbers_and_patterns_are_checked() {
         assert_eq!(kind(fixture.search(&refused)), "invalid", "{refused:?}");
     }
     let error = fixture.find(&NameQuery { max_entries: 0, ..named(&[]) }).unwrap_err();
-    assert_eq!(error.to_string(), "'max-entries' must be from 1 to 10000; this is 0");
+    assert_eq!(error.to_string(), "'max-entries' must be from 1 to 10000, not 0");
 }
 
 #[test]
