@@ -77,8 +77,8 @@ fn complete_skill_of_the_rust_page_works() {
 #[test]
 fn adapter_of_the_provider_guide_works() {
     let patchbay = Patchbay::new();
-    patchbay.write("plain/src/lib.rs", block("docs/providers.md", "rust", "use patchbay_provider_sdk"));
-    build(&patchbay, "docs/providers.md", "plain");
+    patchbay.write("plain/src/lib.rs", block("docs/providers-authors.md", "rust", "use patchbay_provider_sdk"));
+    build(&patchbay, "docs/providers-authors.md", "plain");
     fs::create_dir_all(patchbay.home().join("config/providers")).unwrap();
     fs::copy(patchbay.folder().join("plain/plain.wasm"), patchbay.home().join("config/providers/plain.wasm")).unwrap();
     let pending = &patchbay.answers(&["/model plain-1"])[0];
@@ -87,7 +87,7 @@ fn adapter_of_the_provider_guide_works() {
         true => server::page("Gr\u{fc}\u{df} Gott"),
         false => b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".to_vec(),
     });
-    let table = block("docs/providers.md", "toml", "[providers.plain]");
+    let table = block("docs/providers-authors.md", "toml", "[providers.plain]");
     patchbay.write("home/config/config.toml", table.replace("localhost:8080", &server.host()));
     let answers = patchbay.answers(&["/model plain-1", "Good evening", "Good day"]);
     assert_eq!(answers[0].message(), "\u{2713} Switched to Plain plain-1\n  Thinking: off");
@@ -100,7 +100,8 @@ fn adapter_of_the_provider_guide_works() {
 /// The tables of the guide are accepted and define usable providers.
 #[test]
 fn tables_of_the_provider_guide_are_correct() {
-    let tables: Vec<_> = blocks("docs/providers.md").into_iter().filter(|(of, _)| of == "toml").collect();
+    let pages = ["docs/providers.md", "docs/providers-services.md", "docs/providers-authors.md"].map(blocks);
+    let tables: Vec<_> = pages.into_iter().flatten().filter(|(of, _)| of == "toml").collect();
     let tables: Vec<_> = tables.iter().map(|(_, text)| text).filter(|text| !text.starts_with("[package]")).collect();
     assert!(tables.len() > 5);
     for table in tables {
@@ -168,7 +169,7 @@ fn documented_transcripts_match_real_output() {
     for (document, beginning) in [
         ("README.md", "$ patchbay\n"),
         ("docs/providers.md", "> /model claude-sonnet-5-5/med\n"),
-        ("docs/providers.md", "> /model o3-mini/high\n"),
+        ("docs/providers-models.md", "> /model o3-mini/high\n"),
     ] {
         let text = block(document, "", beginning);
         let (lines, expected) = transcript(&text);
@@ -262,8 +263,15 @@ fn paste(patchbay: &Patchbay, names: &Names, line: &str) {
 #[test]
 fn documented_command_lines_work_in_a_shell() {
     let (patchbay, names) = shell_with_examples();
-    let documents =
-        ["README.md", "docs/using.md", "docs/scripts.md", "docs/providers.md", "docs/operating.md"].map(blocks);
+    let documents = [
+        "README.md",
+        "docs/using.md",
+        "docs/scripts.md",
+        "docs/providers.md",
+        "docs/providers-models.md",
+        "docs/operating.md",
+    ]
+    .map(blocks);
     let shown: Vec<&String> =
         documents.iter().flatten().filter(|(of, _)| of.is_empty()).map(|(_, text)| text).collect();
     let starts = |line: &&str| line.starts_with("patchbay") || line.contains("| patchbay");

@@ -1,4 +1,4 @@
-//! Compatible services: their tables in `docs/providers.md`, and their recorded responses. A turn with a call runs through the
+//! Compatible services: their tables in `docs/providers-services.md`, and their recorded responses. A turn with a call runs through the
 //! whole program, and the second request must meet the service's requirements.
 
 use std::{
@@ -90,18 +90,15 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// The section "Other services" of the documentation.
-fn section() -> String {
-    let text = fs::read_to_string(repository().join("docs/providers.md")).unwrap();
-    let start = text.find("\n### Other services\n").expect("the section");
-    let rest = &text[start + 1..];
-    rest[..rest[4..].find("\n### ").expect("the next section") + 4].to_owned()
+/// The page with the tables.
+fn page() -> String {
+    fs::read_to_string(repository().join("docs/providers-services.md")).unwrap()
 }
 
-/// The blocks of `config.toml` in the section, by the name of their provider.
+/// The blocks of `config.toml` on the page, by the name of their provider.
 fn tables() -> Vec<(String, String)> {
-    let section = section();
-    let blocks = section.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap().to_owned());
+    let page = page();
+    let blocks = page.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap().to_owned());
     let named = |block: String| {
         let name = block.split("[providers.").nth(1).expect("a provider").split(']').next().unwrap().to_owned();
         (name, block)
@@ -125,9 +122,9 @@ fn each_service_has_a_table_and_a_line() {
     let tables = tables();
     assert_eq!(tables.iter().map(|(name, _)| name.as_str()).collect::<BTreeSet<_>>(), known);
     assert_eq!(tables.len(), known.len());
-    let section = section();
+    let page = page();
     for service in &SERVICES {
-        assert!(section.contains(&format!("\n| `{}` | ", service.name)), "no line of {}", service.name);
+        assert!(page.contains(&format!("\n| `{}` | ", service.name)), "no line of {}", service.name);
     }
 }
 

@@ -104,7 +104,7 @@ pub(crate) struct ConfigFile {
     /// capabilities = ["kv", "http:*.acme.example"]
     /// ```
     pub(crate) publishers: BTreeMap<Name, PublisherConfig>,
-    /// When lists of models are fetched from providers: [providers.md](providers.md#the-list-of-models).
+    /// When lists of models are fetched from providers: [providers-models.md](providers-models.md#the-list-of-models).
     pub(crate) catalogue: CatalogueSettings,
     /// The provider to use for a model's id, or for all ids with a prefix. Routes take precedence over catalogues and the
     /// providers' own prefixes. The file is watched: a change takes effect within a second.

@@ -50,7 +50,7 @@
 //! ```
 //!
 //! An adapter also needs a `Cargo.toml` with `crate-type = ["cdylib", "rlib"]`; `patchbay plugin build DIR` builds the
-//! component, `patchbay provider add FILE` installs it. `docs/providers.md` has an adapter that sends requests to a
+//! component, `patchbay provider add FILE` installs it. `docs/providers-authors.md` has an adapter that sends requests to a
 //! server.
 //!
 //! Rules for adapters:
