@@ -15,7 +15,8 @@ use crate::{
     unanswered::UnansweredMessage,
 };
 
-/// A built-in command. It returns its effect; nothing changes before the effect is committed.
+/// A built-in command. It returns its effect, and stored state changes only when the effect is committed. The exception is `/mode`,
+/// which sets the mode directly, because modes are not stored.
 pub(crate) struct BuiltIn {
     /// Name, argument and help.
     pub(crate) spec: Spec,
