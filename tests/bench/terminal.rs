@@ -46,10 +46,10 @@ pub fn measure(report: &mut Report) {
     report.section(
         "The terminal",
         &format!(
-            "The binary in a pseudo-terminal of 100 columns and 32 rows, in a home with {SKILLS} skills, after an answer of \
-             {LINES} lines. The model is a server on this machine. Two frames are at least 33 ms apart, or 50 ms if the second \
-             one only shows more of an answer; a change that comes later than that is drawn at once. The floor is a simple \
-             program that is measured in turn with Patchbay, in a pseudo-terminal of its own."
+            "The binary in a pseudo-terminal of 100 columns and 32 rows, in a home with {SKILLS} skills. Keys and pieces of answers \
+             are measured after an answer of {LINES} lines. The model is a server on this machine. Two frames \
+             are at least 33 ms apart, or 50 ms if the second one only shows more of an answer; a change that comes later than that is drawn at once. The floor is a simple \
+             program; its measurements alternate with Patchbay's, in a pseudo-terminal of its own."
         ),
     );
     report.text_block(
@@ -60,14 +60,15 @@ pub fn measure(report: &mut Report) {
     keys(report, &model, &home);
     report.text_block(&format!(
         "From the server's write of a piece of an answer until its last word is read from the pseudo-terminal. {PIECES} pieces \
-         are 33 ms apart, as models send them; {LONE_PIECES} others 80 ms, which leaves no frame waiting. The floor is a \
-         script that copies a socket to the terminal by `cat`; it gets the same pieces. Milliseconds."
+         are 33 ms apart, as models send them; {LONE_PIECES} others are 80 ms apart, which is longer than the time between two \
+         frames. The floor is a script that copies a socket to the terminal by `cat`; it gets the same pieces. Milliseconds."
     ));
     deltas(report, &model, &home);
     report.text_block(&format!(
         "CPU time of the whole process for an answer of {} KB, of two and of four times that, sent as fast as possible, in \
          milliseconds. *Growth* is the time per byte of the longest answer, divided by the time per byte of the answer half \
-         as long: 1 is linear, 2 quadratic. *A KB* is the time per KB of the longest answer, in microseconds; *plain* is the same with `--plain`, which prints answers as \
+         as long: 1 is linear, 2 quadratic. *A KB* is the time per KB of the longest answer, in microseconds; *plain* is \
+         the same with `--plain`, which prints answers as \
          they are.",
         BYTES / 1_000
     ));

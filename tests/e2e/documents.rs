@@ -110,7 +110,7 @@ fn tables_of_the_provider_guide_are_correct() {
         let answer = &patchbay.answers(&["/providers"])[0];
         let providers = answer.data()["providers"].as_array().unwrap_or_else(|| panic!("{table}: {answer:?}"));
         for name in table.lines().filter_map(|line| line.strip_prefix("[providers.")?.strip_suffix(']')) {
-            // `[providers.plain]` is not listed, because its adapter's file is not installed here.
+            // `[providers.plain]` is refused, because its adapter's file is not installed here.
             let there = providers.iter().find(|provider| provider["name"] == name);
             assert!(
                 name == "plain"
@@ -204,8 +204,8 @@ fn model_lines_of_the_provider_guide_work() {
 /// The placeholders in documented command lines, such as `DIGEST`, with the values that replace them.
 type Names = Vec<(&'static str, String)>;
 
-/// Returns a home whose folder `elsewhere`, in which the shell runs, has every file that the documented command lines need. Also
-/// returns the values of their placeholders.
+/// Returns a home, with a folder `elsewhere` beside it, in which the shell runs and which has every file that the documented command
+/// lines need. Also returns the values of their placeholders.
 fn shell_with_examples() -> (Patchbay, Names) {
     let patchbay = Patchbay::quick();
     let keep = Guest::default().packaged("---\nname: keep\ncapabilities: [kv]\n---\n");

@@ -44,7 +44,7 @@ pub struct AgentContext {
     pub depth: u64,
     /// Whether it continues the conversation of another agent. Then it does not count toward `limits.agents`.
     pub is_rewound: bool,
-    /// Whether the user created it. This is true for the root and for children of the user's `/fork`.
+    /// Whether the user created it. This is true for the root, and for the agents that `/fork` and `/rewind` create.
     pub foreground: bool,
     /// The limit of the session's requests to models.
     pub requests: Arc<Requests>,

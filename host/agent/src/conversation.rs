@@ -1,6 +1,6 @@
 //! Builds the conversation that a model receives from an agent's rows. Whatever the rows are, the result satisfies the contract
 //! with adapters: roles alternate, the first message is the user's, each call has one result in the next message, and every API
-//! accepts the names and ids. Called by `turn`, which removes an answer at the end.
+//! accepts the names and ids. Called by `turn`. If the conversation then ends with an answer, `turn` removes it.
 
 use std::{
     borrow::Cow,
