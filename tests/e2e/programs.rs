@@ -288,7 +288,7 @@ fn changed_rule_is_named_and_ends_the_trust() {
     let terminal = open(&patchbay);
     ask(&terminal, r#"{"command":"sh","args":["-c","echo obey > AGENTS.md; mkdir -p .git/hooks"]}"#);
     answer(&terminal, "1");
-    terminal.wait_for_containing("told: .git, .git/hooks, AGENTS.md.");
+    terminal.wait_for_containing("agents: .git, .git/hooks, AGENTS.md.");
     terminal.wait_for_text("longer trusted.");
     let listed = patchbay.run(&["trust", "list"]);
     assert!(!listed.out.contains(workspace.to_str().unwrap()), "{listed:?}");

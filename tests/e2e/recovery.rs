@@ -140,7 +140,7 @@ fn given_up_answer_is_an_event_and_its_tokens_count() {
     });
     assert_eq!(answers[2].outcome["data"]["total"], 2 * input + output[0] + output[1]);
     // The adapter's table contains the model's prices.
-    assert!(answers[2].message().contains(" USD\nTotal:  "), "{}", answers[2].message());
+    assert!(answers[2].message().contains(" USD\nTotal: "), "{}", answers[2].message());
 }
 
 /// Esc and Ctrl+C end a delay immediately, whether before the first answer or after one that broke off.
