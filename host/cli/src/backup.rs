@@ -95,7 +95,7 @@ fn back_up(home: &HomeDirs, store: &Store, folder: &Path) -> Result<BackedUp, Cl
 }
 
 /// Copies a file, a link (as a link), or a folder with everything in it. Anything else, such as a socket, is skipped, as is a
-/// missing path.
+/// missing path: a server of a package may delete its files during the copy.
 fn copy(from: &Path, to: &Path, depth: usize) -> Result<(), CliError> {
     let kind = match fs::symlink_metadata(from) {
         Ok(found) => found.file_type(),
@@ -109,13 +109,16 @@ fn copy(from: &Path, to: &Path, depth: usize) -> Result<(), CliError> {
             return Err(CliError::new(Code::FolderUnusable, message));
         };
         make_private(to).map_err(CliError::io(to))?;
-        for entry in fs::read_dir(from).map_err(CliError::io(from))? {
+        let entries = match fs::read_dir(from) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            entries => entries.map_err(CliError::io(from))?,
+        };
+        for entry in entries {
             let entry = entry.map_err(CliError::io(from))?;
             copy(&entry.path(), &to.join(entry.file_name()), depth)?;
         }
     } else if kind.is_file() {
         match fs::copy(from, to) {
-            // A server of a package may delete its files meanwhile.
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             copied => drop(copied.map_err(CliError::io(from))?),
         }

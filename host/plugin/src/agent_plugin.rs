@@ -85,7 +85,7 @@ pub fn write_agent_plugin(folders: &[PathBuf], options: &AgentPluginOptions) -> 
         let skill = built_skill(folder, &options.build, &mut notes)?;
         if skills.iter().any(|other| other.name == skill.name) {
             let message =
-                format!("two folders contain a skill '{}'; each name can occur once in a package", skill.name);
+                format!("Two folders contain a skill '{}'; each name can occur once in a package.", skill.name);
             return Err(refused(folder, Code::InvalidName, message));
         }
         skills.push(skill);

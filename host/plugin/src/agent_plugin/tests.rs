@@ -219,7 +219,7 @@ fn what_cannot_be_a_package_is_refused() {
     assert_eq!(author.refusal(&["mute"], "acme").0, Code::MalformedFrontmatter);
     assert_eq!(author.refusal(&["under_score"], "acme").0, Code::InvalidName);
     assert_eq!(author.refusal(&["full"], "acme").0, Code::MissingSkillMd);
-    assert!(author.refusal(&["notes", "other/notes"], "acme").1.starts_with("two folders contain a skill 'notes'"));
+    assert!(author.refusal(&["notes", "other/notes"], "acme").1.starts_with("Two folders contain a skill 'notes'"));
     assert!(!author.path("acme").exists());
 
     author.write(&["notes"], &author.options("acme")).unwrap();
