@@ -19,8 +19,8 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CompactionSettings {
-    /// How full the model's context window may become, in percent, before the conversation is summarised. The rest is
-    /// for the answer, and for errors of the estimate.
+    /// How full the model's context window may become, in percent, before the conversation is summarised. The rest leaves room for
+    /// the answer, and for an estimate that is too low.
     #[schemars(range(min = 1, max = 100))]
     pub threshold_percent: u8,
     /// Context window, in tokens, for models whose window is neither in the provider's catalogue nor in

@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 use crate::found_tools::described;
 
 pub(crate) const FIND_TOOLS: &str = "find_tools";
-/// Most results of a search for tools or skills.
+/// Maximum number of results of a search for tools or skills.
 pub(crate) const FOUND: usize = 8;
-/// Most characters of a query.
+/// Length limit of a query, in characters.
 pub(crate) const QUERY_CHARS: usize = 1_000;
 
 pub(crate) struct FindTools {

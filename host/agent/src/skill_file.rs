@@ -14,11 +14,11 @@ use crate::use_skill;
 pub(crate) const SKILL_FILE: &str = "skill_file";
 /// How many bytes of a text file are returned if the call has no `limit`.
 const DEFAULT_LIMIT: u64 = 16_384;
-/// Most bytes of a text file that one call returns.
+/// Maximum number of bytes of a text file that one call returns.
 const MAX_LIMIT: u64 = 65_536;
-/// Most bytes of an image or a PDF.
+/// Size limit of an image or a PDF, in bytes.
 const MEDIA_BYTES: usize = 5 << 20;
-/// Most files that a list names.
+/// Maximum number of files that a list names.
 const LISTED: usize = 100;
 /// The path that lists the files.
 const LIST: &str = ".";

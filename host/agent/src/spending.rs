@@ -32,7 +32,7 @@ const UNKNOWN_ANSWER: u64 = 32_768;
 const LEAST_ANSWER: u64 = 4_096;
 /// Lowest token limit of an answer that is requested, because some APIs accept no lower limit.
 const LEAST_LIMIT: u64 = 16;
-/// Most tokens of an image, at the highest resolution of any API.
+/// Maximum number of tokens of an image, at the highest resolution of any API.
 const BLOB_TOKENS: u64 = 16_000;
 /// Tokens that an API adds to a request with tools, and to each message, part and tool.
 const ADDED_TOKENS: u64 = 1_000;

@@ -13,7 +13,7 @@ use patchbay_tools::Internal;
 
 use crate::shown::ToolGroup;
 
-/// Most bytes of the names that the description of `find_tools` lists.
+/// Size limit of the names that the description of `find_tools` lists, in bytes.
 pub(crate) const NAMES_BYTES: usize = 400;
 
 /// Returns the deferred tools of `internal` that the agent has.

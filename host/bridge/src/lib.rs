@@ -32,7 +32,7 @@ use server::{MESSAGE_BYTES, NoConnection, Socket};
 const RECONNECTING: Duration = Duration::from_secs(5 * 60);
 /// The pauses between attempts to reconnect: the first, and the longest.
 const PAUSES: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(5)];
-/// How long the server may send nothing before the connection counts as lost. It pings every 30 s.
+/// How long the server may send nothing before the connection counts as lost. By default it pings every 30 s.
 const SILENT: Duration = Duration::from_secs(90);
 /// How long an editor that has closed its end may take to read the remaining responses.
 const FLUSHING: Duration = Duration::from_secs(2);

@@ -19,7 +19,7 @@ use crate::{
     running::{CageChild, CageProgram, RunningProgram},
 };
 
-/// How long a spare child waits for a program.
+/// How long a spare child process is kept for the next program.
 const IDLE: Duration = Duration::from_secs(300);
 
 /// Starts programs in child processes, and keeps a spare child. Dropping this ends the spare, but not running programs.

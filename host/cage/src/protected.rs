@@ -94,7 +94,7 @@ const FOR_OTHERS: &[&str] = &[
 ];
 /// Folders that contain some of these files. They cannot be renamed, because their contents would move along.
 pub(crate) const FIXED: &[&str] = &[".git", ".github"];
-/// How many files are compared under each name. Limited, because a program can create millions.
+/// How many files are compared for each protected name, such as `.git`. Limited, because a program can create millions.
 const FILES: usize = 20_000;
 
 /// The state of the protected files of a workspace at one time.

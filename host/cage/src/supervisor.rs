@@ -19,9 +19,9 @@ use crate::{
     protected::{COMMONDIR, refuse},
 };
 
-/// Size limit of an order, in bytes.
+/// Size limit of the description of a program to run, in bytes: its arguments, variables and rights.
 const ORDER: u64 = 64 << 20;
-/// Size limit of each file that a fenced program writes, in bytes.
+/// Size limit of each file that a program in the cage writes, in bytes.
 const FILE: u64 = 1 << 30;
 /// The number of processes that one program may have.
 #[cfg(target_os = "linux")]

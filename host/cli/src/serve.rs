@@ -47,10 +47,11 @@ mod tests {
     fn api_document_is_what_the_table_says() {
         let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/api.md");
         let expected = format!(
-            "# The API of `patchbay serve`\n\n[serve.md](serve.md) shows how to use it. Every request needs \
-             `Authorization: Bearer TOKEN`. Bodies are JSON with `Content-Type: application/json`. If a request fails, the status is 400 \
-             or higher, and the body has an `error` with a [code](codes.md) and a message. You get the same response for things that \
-             do not exist and for things that you may not see.\n\n{}",
+            "# The API of `patchbay serve`\n\n[serve.md](serve.md) shows how to use it. Programs send \
+             `Authorization: Bearer TOKEN`. Request bodies are JSON with `Content-Type: application/json`. If a request fails, the \
+             status is 400 or higher. The body has an `error` with a [code](codes.md) and a message, or is plain text, for example \
+             if the token is missing. You get the same response for things that do not exist and for things that you may not \
+             see.\n\n{}",
             patchbay_serve::api_document()
         );
         if std::env::var_os("UPDATE_DOCS").is_some() {

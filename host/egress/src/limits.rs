@@ -22,8 +22,8 @@ pub struct EgressLimits {
     /// waiting for the response. A request may set a shorter limit.
     #[schemars(range(min = 1, max = HOUR))]
     pub time_ms: u64,
-    /// Longest silence, in milliseconds: while the request waits for others, until the head of the response is complete, and
-    /// between two pieces of its body. Enough for a slow server; a request to a server that hangs is abandoned.
+    /// Longest silence, in milliseconds: while the request waits for other requests, until the head of the response is complete,
+    /// and between two pieces of its body. Enough for a slow server; a request to a server that hangs is abandoned.
     #[schemars(range(min = 1, max = HOUR))]
     pub idle_ms: u64,
     /// Time limit of name lookup, connection and TLS handshake, in milliseconds. Enough to send a lost packet three

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-/// Length of the longest spelling, `&#x0041;`, in bytes.
+/// Length of a character's longest spelling, `&#x0041;`, in bytes.
 pub(crate) const LONGEST: usize = 8;
 
 /// All spellings of each ASCII character; the first one is the character itself. Letters are in lower

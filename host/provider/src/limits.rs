@@ -8,13 +8,15 @@ use patchbay_sandbox::{Limits, adapter::Budgets};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The longest time: an hour in milliseconds. No caller waits longer for an answer.
+/// The longest configurable time: an hour in milliseconds. No caller waits longer for an answer.
 const HOUR: u64 = 3_600_000;
+/// The largest configurable size of a request, an answer or a step's output, in bytes.
 const GIGABYTE: u64 = 1 << 30;
+/// The largest configurable number of actions or requests.
 const MANY: u64 = 1_000_000_000;
 /// The largest text of an answer. It is stored whole in one row.
 const MAX_TEXT: u64 = 64 << 20;
-/// The largest number of concurrent completions. The pool reserves address space for each.
+/// The largest number of concurrent completions. Each one reserves address space.
 const CONCURRENT: u64 = 10_000;
 
 /// Limits of one exchange with a provider. A retry is counted from zero again. `[exchange]` in `config.toml` sets them.
@@ -42,22 +44,23 @@ pub struct ExchangeLimits {
     /// responses of models have a few million bytes.
     #[schemars(range(min = 1, max = GIGABYTE))]
     pub answer_bytes: u64,
-    /// Size limit in bytes of the text, the thinking and the inputs of calls in one answer. 4 MiB are more than a million tokens,
-    /// several times as many as the longest answers of models. An answer takes about 12 times its size in memory, and is part of
-    /// the next requests.
+    /// Size limit in bytes of the text, the thinking and the inputs of calls in one answer. 4 MiB is more than a million tokens,
+    /// several times the longest answers of models. An answer takes about 12 times its size in memory, and is part of the next
+    /// requests.
     #[schemars(range(min = 1, max = MAX_TEXT))]
     pub text_bytes: usize,
     /// Fuel of one step of an adapter, about one unit for each instruction. A chunk takes a few hundred thousand, the first
     /// step of a long conversation some hundred million.
     #[schemars(range(min = 1))]
     pub step_fuel: u64,
-    /// Fuel of all steps of an adapter in one completion.
+    /// Fuel of all steps of an adapter in one completion. A step is one call of the adapter, for example with a chunk of the
+    /// response.
     #[schemars(range(min = 1))]
     pub fuel: u64,
     /// Time limit of one step, in milliseconds. Fuel normally ends a step earlier.
     #[schemars(range(min = 1, max = HOUR))]
     pub step_ms: u64,
-    /// Size limit of an adapter's memories and tables, in bytes. An adapter has several copies of the whole conversation.
+    /// Size limit of an adapter's memories and tables, in bytes. An adapter holds several copies of the whole conversation.
     #[schemars(range(min = 1, max = 4 * GIGABYTE))]
     pub memory_bytes: usize,
     /// Size limit of the output of one step, in bytes. Enough for a request body and the last block of a large answer.
@@ -66,7 +69,7 @@ pub struct ExchangeLimits {
     /// Number of actions that one step may return. A chunk of 16 KiB contains a few hundred events.
     #[schemars(range(min = 1, max = MANY))]
     pub step_actions: u32,
-    /// Number of actions in one completion.
+    /// Number of actions in one completion, such as requests, waits and events of the answer.
     #[schemars(range(min = 1, max = MANY))]
     pub actions: u32,
     /// Number of requests in one completion. Some APIs pause an answer and continue it at the next request.

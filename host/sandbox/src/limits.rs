@@ -52,7 +52,7 @@ pub struct Limits {
     pub compile_ms: u64,
     /// Address space of the compiler process, in bytes; on macOS its resident memory (`limit_compile`).
     pub compile_bytes: u64,
-    /// Number of concurrent calls; further calls wait. The pool reserves address space, not memory, for each.
+    /// Number of concurrent calls; further calls wait. Each one reserves address space, not memory.
     #[schemars(range(min = 1, max = 1_000))]
     pub concurrent_calls: u32,
 }
@@ -94,8 +94,8 @@ impl Limits {
     pub(crate) const DEPTH: u32 = 4;
     /// Nested calls of one depth that run concurrently; each depth has its own slots.
     pub(crate) const NESTED_CALLS: u32 = 16;
-    /// A call that may call tools gets this many times `host_calls`. Each of its concurrent nested calls then has about as many as
-    /// a call on its own.
+    /// How many times `host_calls` a call gets if it may call tools. This is enough for eight concurrent nested calls to get about
+    /// `host_calls` each.
     pub(crate) const TOOLS_HOST_CALLS: u32 = 10;
     /// Nested calls that one call may run concurrently. More would use up the slots of other calls.
     pub(crate) const RUNNING_CALLS: usize = 8;

@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::api::ApiError;
 
-/// How long a client may take for the next `BODY_STEP` bytes of a body, or its end.
+/// How long a client may take for the next 64 KiB of a body, or its end.
 const BODY_TIME: Duration = Duration::from_secs(30);
 /// Bytes of a body that have to arrive within `BODY_TIME`.
 const BODY_STEP: usize = 64 << 10;

@@ -36,7 +36,7 @@ use crate::{
 
 /// Size limit of a request's head, in bytes. It also limits the memory that a peer without a token can use.
 const HEAD_BYTES: usize = 16 << 10;
-/// How long a connection may take for its first request to pass the gate.
+/// How long a connection may take to send its first request with a valid token.
 const FIRST_TIME: Duration = Duration::from_secs(10);
 /// How long a connection may take to send the head of a request, and how long it may stay idle.
 const HEAD_TIME: Duration = Duration::from_secs(60);

@@ -36,8 +36,8 @@ pub struct ServeSettings {
     /// Number of concurrent requests and connections. 64 more may wait; others are refused. One token may use three quarters.
     #[schemars(range(min = 1, max = 10_000))]
     pub connections: u32,
-    /// Size limit in MiB, for all clients together, of the messages that they have not read yet or have sent only in part. Above
-    /// it, the client with the most is disconnected.
+    /// Size limit in MiB, for all clients together, of messages to clients that are unread, and messages from clients that are
+    /// incomplete or not yet handled. Above it, the client with the most is disconnected.
     #[schemars(range(min = 1, max = 65_536))]
     pub unread_mib: u32,
     /// Seconds between two pings. They detect clients that are gone, and keep proxies from closing idle connections.

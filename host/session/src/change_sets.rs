@@ -12,7 +12,7 @@ use serde_json::Value;
 
 /// Maximum number of files that are named to the model.
 const TOLD_FILES: usize = 10;
-/// Length limit of a file name in that notice, in characters.
+/// Length limit of each of these names, in characters.
 const TOLD_NAME: usize = 200;
 
 /// The sets of one turn or command, or all since a message.

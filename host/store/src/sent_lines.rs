@@ -12,7 +12,7 @@ use crate::{
     messages::{columns, read},
 };
 
-/// How long a key is kept, in seconds.
+/// How long an idempotency key is kept, in seconds.
 const KEPT_S: i64 = 24 * 3_600;
 /// Deletes old keys, unless their line is open: it still waits, or it began or joined a turn that is still running.
 const EXPIRE: &str = "DELETE FROM sent_lines WHERE created_at <= ? AND coalesce(line, '') NOT IN ( \

@@ -37,9 +37,9 @@ impl QuestionPermits {
     const ALL: usize = 8;
     /// Limit of open questions in one session, because a single session must not use up the process's limit.
     const OF_SESSION: usize = Self::ALL / 2;
-    /// Limit of waiting questions of nested calls, in all sessions together. With a session's open questions, this equals the
-    /// number of calls that a program can run in parallel. Each question can hold one of the pool slots for nested calls, so all
-    /// open and waiting questions together must be fewer than these slots.
+    /// Limit of waiting questions of nested calls, in all sessions together. With one session's open questions, they are as many as
+    /// the nested calls that one call can run in parallel. An open or waiting question can hold a slot for nested calls, so all of
+    /// them together must be fewer than these slots.
     const WAITING: usize = 4;
 }
 

@@ -33,13 +33,13 @@ struct ReadInEditor {
 }
 
 impl EditedFiles {
-    /// Most bytes of a text that is exchanged with the editor. A longer response is refused.
+    /// Size limit of a text that is exchanged with the editor, in bytes. A longer response is refused.
     const EDITOR_BYTES: usize = 4 << 20;
-    /// Most files that a search reads from the editor.
+    /// Maximum number of files that a search reads from the editor.
     const EDITOR_FILES: u32 = 200;
-    /// Most bytes that a search reads from the editor in total. They are in memory until the search ends.
+    /// Maximum number of bytes that a search reads from the editor in total. They are in memory until the search ends.
     const SEARCHED_EDITOR_BYTES: usize = 16 << 20;
-    /// Most characters of an editor's error.
+    /// Length limit of an editor's error, in characters.
     const EDITOR_ERROR: usize = 300;
     /// How many minutes an editor may take to respond while the call's clock does not run. It may ask its user first.
     const EDITOR_MINUTES: u64 = 5;

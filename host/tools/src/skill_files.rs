@@ -12,7 +12,7 @@ use patchbay_store::{Store, StoreError};
 
 use crate::{Tools, blocked};
 
-/// Most bytes of files that stay in memory between reads.
+/// Maximum number of bytes of files that stay in memory between reads.
 const CACHED_BYTES: usize = 64 << 20;
 
 /// The files of the skills that were read last.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::update::{CallStatus, call_status, call_text};
 
-/// Length limit of a card's text, in characters.
+/// Length limit of the text that shows a turn of an agent that is not in view, in characters.
 const CHARS: usize = 2000;
 
 /// The running turns, and whether each has a card.

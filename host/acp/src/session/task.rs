@@ -37,7 +37,7 @@ use patchbay_jsonrpc::{Client, Outbox, Responder, RpcError};
 
 /// Length limit of a session's title, in characters.
 pub(crate) const TITLE: usize = 80;
-/// Limit of the terminals that wait for the task.
+/// Limit of the client's new terminals that wait to be shown.
 const TERMINALS: usize = 8;
 
 /// One open session of the client.

@@ -18,7 +18,7 @@ use serde_json::{Map, Value, error::Category};
 
 use crate::{CredentialError, Secret};
 
-/// Size limit of the file, in bytes. Enough for hundreds of keys.
+/// Size limit of `credentials.json`, in bytes. Enough for hundreds of keys.
 const MOST: u64 = 1 << 20;
 
 /// Why `credentials.json` as a whole cannot be used. The message never quotes the file, which may contain a secret.

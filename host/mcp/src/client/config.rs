@@ -29,7 +29,7 @@ pub struct McpServerConfig {
     pub credential: Option<Name>,
     /// Whether the program is started in the folder of the workspace instead of the configuration folder. Many programs load code
     /// from the folder that they are started in, so such a server only starts in workspaces that you trust (`patchbay trust add
-    /// DIR`), and the answer *always* is stored for one workspace.
+    /// DIR`), and an answer of *always* counts for only one workspace.
     pub in_workspace: bool,
     /// A decision for each tool, by its name at the server: `allow`, `ask` or `deny`. Without one, a tool that the server marks as
     /// read-only is allowed; you are asked about any other, and it is denied where you cannot be asked.

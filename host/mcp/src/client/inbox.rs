@@ -27,6 +27,7 @@ const OPEN_REQUESTS: usize = 16;
 const STRAY_LINES: u32 = 1_000;
 /// How many messages a server may send in a burst. A server that sends more is read more slowly.
 const BURST: u32 = 2_000;
+/// How many messages a server may send per second after a burst.
 const MESSAGES_PER_SECOND: u32 = 500;
 /// How many partial outputs of a call can wait to be reported. More are dropped.
 const WAITING_PROGRESS: usize = 16;

@@ -31,7 +31,7 @@ use super::SessionSource;
 use front::HttpFront;
 use gate::{Gate, PATH};
 
-/// How long a connection may take for its first request to pass the gate.
+/// How long a connection may take to send its first request with a valid token.
 const FIRST_TIME: Duration = Duration::from_secs(10);
 /// How long a connection may take to send the head of a request, or stay idle without one.
 const HEAD_TIME: Duration = Duration::from_secs(60);

@@ -10,7 +10,7 @@ use patchbay_store::Store;
 
 use crate::client::{HttpEndpoint, McpServerConfig, ServerAddress, ServerLimits};
 
-/// How long the start of a turn waits for a list that has changed.
+/// How long the start of a turn waits for a server's tool list that has changed.
 const LIST_WAIT: Duration = Duration::from_secs(5);
 
 /// The largest values that egress accepts as limits of an HTTP request.

@@ -16,10 +16,13 @@ use super::{
 };
 use crate::{ExchangeError, ExchangeLimits, route::Route};
 
-/// The limits of one listing, which replace the completion limits.
+/// Maximum number of requests of one listing, instead of `[exchange]`.
 const REQUESTS: u32 = 50;
+/// Size limit of all responses of one listing, in bytes.
 const ANSWER_BYTES: u64 = 16 << 20;
+/// Time limit of one listing, in milliseconds.
 pub(crate) const TOTAL_MS: u64 = 60_000;
+/// Maximum number of warnings that are kept for one listing.
 const WARNINGS: usize = 5;
 
 /// The models that an adapter reported.

@@ -28,7 +28,7 @@ pub(crate) struct Composer {
     attaching: VecDeque<(String, Vec<String>)>,
 }
 
-/// Limit of the lines whose words attach their files again when a line is recalled.
+/// Limit of the lines whose attached files are remembered, to attach them again when a line is recalled.
 const ATTACHING: usize = 100;
 
 impl Composer {

@@ -87,7 +87,7 @@ pub(crate) fn rewraps() -> bool {
 /// Source: <https://conemu.github.io/en/AnsiEscapeCodes.html#ConEmu_specific_OSC>, 2026-11-23.
 const PROGRESS_ON: &str = "\x1b]9;4;3\x1b\\";
 const PROGRESS_OFF: &str = "\x1b]9;4;0\x1b\\";
-/// The sign is sent again after this time, because ghostty removes a sign that is older than 15 seconds.
+/// How often the terminal's progress sign is sent again, because ghostty removes a sign that is older than 15 seconds.
 const PROGRESS_AGAIN: Duration = Duration::from_secs(5);
 
 /// The progress sign, for terminals that are known to have one. Others may show the sequence as a notification.

@@ -4,9 +4,9 @@
 
 use std::{collections::BTreeSet, ops::Range};
 
-/// Length limit of a noted word in bytes.
+/// Length limit of a typed `@PATH` that is remembered, in bytes.
 const WORD: usize = 512;
-/// Limit of noted words, including every prefix typed on the way. Further words attach nothing.
+/// Limit of the remembered words, including every prefix typed on the way. Further words attach nothing.
 const WORDS: usize = 20_000;
 /// Limit of the words that attach nothing but are looked up, to tell the user which of them are files.
 const OTHERS: usize = 20;

@@ -97,20 +97,34 @@ pub struct ThinkingPlan {
     pub warning: Option<String>,
 }
 
-/// Limits of a manifest. A larger one would not help the user to choose a model.
+/// Length limit of a display name, a version or a credential's scheme, in characters. All limits of a manifest are small, because a
+/// larger one would not help the user to choose a model.
 const LINE_CHARS: usize = 80;
+/// Maximum number of model prefixes in a manifest.
 const PREFIXES: usize = 32;
+/// Length limit of a model prefix, in characters.
 const PREFIX_CHARS: usize = 64;
+/// Maximum number of models in a manifest.
 const MODELS: usize = 1_000;
+/// Length limit of a model's or a credential's id, in characters.
 const ID_CHARS: usize = 128;
+/// Maximum number of suggested levels of one model.
 const SUGGESTED_LEVELS: usize = 4;
+/// Maximum number of input media types of one model.
 const MEDIA_TYPES: usize = 32;
+/// Length limit of a media type, in characters.
 const MEDIA_TYPE_CHARS: usize = 127;
+/// Length limit of a variable's name, in characters.
 const ENV_CHARS: usize = 64;
+/// Maximum number of further variables for a credential (`env-also`).
 const ENV_ALSO: usize = 3;
+/// Length limit of a credential's `obtain-url`, in characters.
 const OBTAIN_URL_CHARS: usize = 200;
+/// Length limit of the default base URL, in characters.
 const BASE_URL_CHARS: usize = 500;
+/// Maximum number of lines that describe a thinking level.
 const PLAN_LINES: usize = 8;
+/// Length limit of such a line, and of its warning, in characters.
 const PLAN_LINE_CHARS: usize = 200;
 
 impl ModelSize {

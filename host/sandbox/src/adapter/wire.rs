@@ -105,6 +105,7 @@ impl From<Input> for wit::Input {
 
 /// Maximum characters of names that an API uses.
 const WORD_CHARS: usize = 200;
+/// Maximum characters of a failure's message, or of an extra value.
 const MESSAGE_CHARS: usize = 2_000;
 /// Maximum bytes of a tool call's id. A longer one is rejected, because it must be returned unchanged.
 const ID_BYTES: usize = 512;

@@ -52,7 +52,7 @@ pub(crate) struct AcceptedLine {
     after: Option<u64>,
     /// Whether an earlier request with the same key already sent the line.
     is_repeated: bool,
-    /// How the line ended; null if it is still running, or was not waited for.
+    /// How the line ended; null if it did not end within `wait`.
     #[schemars(with = "Option<Value>")]
     outcome: Option<Outcome>,
 }

@@ -24,7 +24,7 @@ pub(crate) struct ListedSessions {
     sessions: Vec<ListedSession>,
 }
 
-/// A stored session in which something was sent.
+/// A stored session that is not empty.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ListedSession {
     /// The session's id, for all other requests.
@@ -35,7 +35,7 @@ pub(crate) struct ListedSession {
     pub(crate) title: Option<String>,
     /// When the session was last used, in seconds since 1970.
     pub(crate) used_at: i64,
-    /// Whether anything is running in the session.
+    /// Whether a turn is running in the session.
     pub(crate) is_running: bool,
     /// Number of questions that wait for an answer.
     pub(crate) questions: usize,
@@ -45,7 +45,7 @@ pub(crate) struct ListedSession {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SessionToCreate {
-    /// The name of a folder in the server's `[serve] workspaces`, or a path in one.
+    /// The name of a folder in the server's `[serve] workspaces`, or an absolute path in such a folder.
     workspace: String,
 }
 
@@ -60,7 +60,7 @@ pub(crate) struct OpenSessionBody {
     title: Option<String>,
     /// Number of the session's last row.
     last_row: u64,
-    /// Whether anything is running in the session.
+    /// Whether a turn is running in the session.
     is_running: bool,
     /// Lines that wait to be run, in order.
     waiting: Vec<String>,

@@ -91,7 +91,7 @@ const fn post(
 
 pub(crate) static ROUTES: &[ApiRoute] = &[
     ApiRoute {
-        query: &[("workspace", "list only sessions in this workspace, a name or a path")],
+        query: &[("workspace", "list only sessions in this workspace, given as a name or a path")],
         ..get(
             "/v1/sessions",
             "List sessions, most recently used first",

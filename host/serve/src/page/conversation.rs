@@ -26,7 +26,7 @@ use crate::{
 
 /// Rows of a conversation that the page shows at first.
 const ROWS: usize = 500;
-/// How many of the session's last rows are searched for them.
+/// How many of the session's last rows are searched for rows to show.
 const LOOKED: u64 = 10_000;
 
 /// The agent that a page shows.

@@ -9,11 +9,11 @@ use serde_json::json;
 use super::{BuiltIn, CommandKind};
 use crate::{line::context::LineContext, recap};
 
-/// Number of exchanges shown without an argument.
+/// Number of messages that are shown with their answers if there is no argument.
 const DEFAULT: usize = 10;
-/// Largest number of exchanges that can be requested.
+/// Largest number of messages that can be requested.
 const MAX: usize = 100;
-/// Size limit of the shown text, in bytes. Earlier exchanges are left out.
+/// Size limit of the shown text, in bytes. Earlier messages are left out.
 const BYTES: usize = 64 << 10;
 
 pub(super) static COMMAND: BuiltIn = BuiltIn {

@@ -44,9 +44,9 @@ const DESCRIPTIVE: [&str; 16] = [
 ];
 /// The longest version that is kept, in characters. A longer version is cut.
 const VERSION_CHARS: usize = 1_024;
-/// Maximum number of places in a text that a note quotes.
+/// Maximum number of commands, files and variables of Claude Code that a note quotes from a text.
 const QUOTED: usize = 3;
-/// The longest place that is recognised, in characters.
+/// The longest of these that is recognised, in characters.
 const PLACE_CHARS: usize = 1_000;
 
 /// Returns whether these are the files of a plugin in Claude Code's format.

@@ -15,8 +15,8 @@ use super::{
     replay::key_of,
 };
 
-/// How often joining an answer is retried because a row was stored meanwhile. After that, the rest of the answer is
-/// sent with its row.
+/// How many attempts are made to show an unfinished answer. An attempt fails if a row is stored meanwhile. After that, the rest of
+/// the answer is sent with its row.
 const JOINS: u32 = 5;
 
 /// A question that the client was asked.
