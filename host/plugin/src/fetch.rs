@@ -154,13 +154,13 @@ impl PackageAddress {
         }
     }
 
-    /// Fetches the package. A download is compared with the digest in `options` before anything is parsed.
+    /// Fetches the package. The file is compared with the digest in `options` before anything is parsed.
     ///
     /// # Errors
     /// [`FetchError`].
     pub async fn fetch(&self, options: &FetchOptions) -> Result<FetchedPackage, FetchError> {
         match self {
-            Self::Local(path) => local(path),
+            Self::Local(path) => local(path, options.sha256),
             Self::Web(web) => web.fetch(options.sha256).await,
             Self::Registry(address) => from_registry(address, options).await,
         }
@@ -285,6 +285,13 @@ pub enum FetchError {
     /// The signature is invalid. A missing signature is not an error here.
     #[error(transparent)]
     Signature(#[from] SignatureError),
+    /// A digest was given for a folder, which has none.
+    #[error(
+        "--sha256 is the digest of a file, but '{}' is a folder. To compare the digests of its files: patchbay plugin sums {}",
+        .0.display(),
+        .0.display()
+    )]
+    FolderDigest(PathBuf),
     /// A local file cannot be used.
     #[error("{}: {source}", path.display())]
     Io {
@@ -309,6 +316,7 @@ impl FetchError {
             Self::Archive(error) => error.code(),
             Self::SignatureRefused { .. } => Code::DownloadFailed,
             Self::Signature(_) => Code::SignatureInvalid,
+            Self::FolderDigest(_) => Code::InvalidArgs,
             Self::Io { .. } => Code::FolderUnusable,
         }
     }
@@ -329,19 +337,28 @@ pub(crate) fn read_signature(path: &Path) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(signature))
 }
 
-/// Opens a local package. Its signature is the file `NAME.sig` beside it.
-fn local(path: &Path) -> Result<FetchedPackage, FetchError> {
+/// Opens a local package, which must be a file with the digest `sha256` if one is given. Its signature is the file `NAME.sig`
+/// beside it.
+fn local(path: &Path, sha256: Option<Digest>) -> Result<FetchedPackage, FetchError> {
     // A path that does not exist is reported later, when the package is read.
     let canonical = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let beside = PathBuf::from(format!("{}.sig", canonical.display()));
     let signature = read_signature(&beside).map_err(FetchError::io(&beside))?;
-    let is_file = canonical.is_file();
-    let signer = match signature.as_ref().filter(|_| is_file) {
-        Some(signature) => {
-            let bytes = fs::read(&canonical).map_err(FetchError::io(&canonical))?;
-            Some(verify_signature(signature, &bytes)?)
+    if sha256.is_some() && canonical.is_dir() {
+        return Err(FetchError::FolderDigest(path.to_owned()));
+    }
+    let is_read = canonical.is_file() && (signature.is_some() || sha256.is_some());
+    let read = || crate::inspect::read_at_most(&canonical, DownloadLimits::default().bytes);
+    let bytes = is_read.then(read).transpose().map_err(FetchError::io(&canonical))?;
+    if let (Some(expected), Some(bytes)) = (sha256, &bytes) {
+        let found = Digest::of(bytes);
+        if found != expected {
+            return Err(DownloadError::Digest { expected, found }.into());
         }
-        None => None,
+    }
+    let signer = match (&signature, &bytes) {
+        (Some(signature), Some(bytes)) => Some(verify_signature(signature, bytes)?),
+        _ => None,
     };
     let found = canonical.to_string_lossy().into_owned();
     Ok(FetchedPackage { path: path.to_owned(), found, signature, signer, archive: None, _folder: None })

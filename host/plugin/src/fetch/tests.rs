@@ -122,9 +122,9 @@ fn local_file_is_signed_by_the_file_beside_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("greet.wasm");
     fs::write(&path, component()).unwrap();
-    assert!(local(&path).unwrap().signature.is_none());
+    assert!(local(&path, None).unwrap().signature.is_none());
     fs::write(folder.path().join("greet.wasm.sig"), vec![b' '; 17 << 10]).unwrap();
-    let error = local(&path).unwrap_err();
+    let error = local(&path, None).unwrap_err();
     assert_eq!(error.to_string(), "the signature has 16385 bytes; at most 16384 are read");
 }
 
@@ -143,4 +143,18 @@ async fn newest_is_the_highest_release() {
     assert_eq!(newest(None, Some("1.2.0")).await, Ok(format!("{repository}:1.2.0")));
     let missing = newest(None, Some("3.0.0")).await.unwrap_err();
     assert_eq!(missing, format!("{repository}:3.0.0 does not exist, or needs a credential to be seen"));
+}
+
+#[test]
+fn local_file_needs_the_digest_that_was_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("greet.wasm");
+    fs::write(&file, b"one").unwrap();
+    assert!(local(&file, Some(Digest::of(b"one"))).is_ok());
+    let error = local(&file, Some(Digest::of(b"two"))).unwrap_err();
+    assert_eq!(error.code(), Code::DigestMismatch);
+    assert!(error.to_string().contains(&Digest::of(b"two").to_string()), "{error}");
+    let error = local(folder.path(), Some(Digest::of(b"one"))).unwrap_err();
+    assert_eq!(error.code(), Code::InvalidArgs);
+    assert!(error.to_string().contains("patchbay plugin sums"), "{error}");
 }
