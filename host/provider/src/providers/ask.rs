@@ -257,10 +257,17 @@ impl Providers {
     pub async fn model(&self, provider: &Name, model: &str) -> Option<ModelInfo> {
         let registry = self.registry().await;
         let entry = registry.get(provider.as_str())?;
-        let facts = self.facts(entry, &*self.catalogue_or_empty().await, model).await.unwrap_or_else(|error| {
-            tracing::warn!("cannot ask the adapter about the model '{model}': {error}");
-            ModelFacts::default()
-        });
+        let catalogue = self.catalogue_or_empty().await;
+        let is_ready = self.consents().await.is_ok_and(|consents| consents.is_ready(entry));
+        let facts = if is_ready {
+            self.facts(entry, &catalogue, model).await.unwrap_or_else(|error| {
+                tracing::warn!("cannot ask the adapter about the model '{model}': {error}");
+                ModelFacts::default()
+            })
+        } else {
+            // An adapter that the operator has not allowed, or has blocked, is not run.
+            known_facts(entry, &catalogue, model).unwrap_or_default()
+        };
         Some(ModelInfo {
             adapter: format!("{}:{}", entry.name, entry.adapter.manifest.name),
             context_window: facts.context_window().or(entry.context_window),
