@@ -7,6 +7,7 @@ use patchbay_policy::Capability;
 use crate::{
     Fault, GuestEffect,
     bindings::patchbay::host::{inference as wit, types::Error as WitError},
+    budget::Time,
     state::GuestState,
 };
 
@@ -43,6 +44,10 @@ impl wit::Host for GuestState {
         self.count_host_call()?;
         let effect = GuestEffect::Complete { system: &system, prompt: &prompt };
         let access = or_return!(self.permit(&Capability::Inference, effect).await);
+        if self.budget.depth == 0 && matches!(self.budget.time, Time::Plain(_)) {
+            // The user said yes during the call, which began with the time of a call without models.
+            self.budget = self.budget.clone().with_inference(&self.limits);
+        }
         let Some(inference) = &access.services.inference else {
             return Ok(Err(guest_error("unavailable", "no model is available to this call".to_owned())));
         };

@@ -917,6 +917,18 @@ async fn person_is_asked_for_a_request() {
     }
 }
 
+#[tokio::test]
+async fn yes_to_inference_during_a_call_adds_its_time_once() {
+    let (mut state, _) = asking(Permission::ThisEffect, 1_000, &[Capability::Inference]);
+    let (clock, extra) = (state.budget.clock.clone(), Limits::default().inference_time());
+    for _ in 0..2 {
+        inference::Host::complete(&mut state, "s".into(), "prompt".into()).await.unwrap().unwrap();
+        let left = clock.time_left();
+        assert!(left > extra && left <= extra + Duration::from_secs(1), "{left:?}");
+    }
+    assert!(matches!(state.budget.late(), Failure::InferenceTime { .. }));
+}
+
 #[test]
 fn call_with_inference_has_extra_time() {
     let limits = Limits { time_ms: 1_000, inference_ms: 60_000, ..Limits::default() };
