@@ -18,7 +18,7 @@ use patchbay_jsonrpc::{BoundedLines, Outbox, ReadLine};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     sync::mpsc,
-    time::{Instant, sleep, sleep_until},
+    time::{Instant, interval_at, sleep, sleep_until},
 };
 use tokio_tungstenite::tungstenite::Message;
 use tokio_util::sync::CancellationToken;
@@ -32,7 +32,9 @@ use server::{MESSAGE_BYTES, NoConnection, Socket};
 const RECONNECTING: Duration = Duration::from_secs(5 * 60);
 /// The pauses between attempts to reconnect: the first, and the longest.
 const PAUSES: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(5)];
-/// How long the server may send nothing before the connection counts as lost. By default it pings every 30 s.
+/// The interval between two pings to the server, which answers them even if its own `ping_seconds` is long.
+const PINGS: Duration = Duration::from_millis(if cfg!(test) { 50 } else { 30_000 });
+/// How long the server may send nothing, not even a pong, before the connection counts as lost.
 const SILENT: Duration = Duration::from_secs(90);
 /// How long an editor that has closed its end may take to read the remaining responses.
 const FLUSHING: Duration = Duration::from_secs(2);
@@ -163,17 +165,10 @@ async fn serve<R: AsyncRead + Unpin>(
 
 /// Passes messages both ways until the connection ends.
 async fn exchange<R: AsyncRead + Unpin>(socket: Socket, link: &mut Link, lines: &mut BoundedLines<R>) -> LinkEnd {
-    let (mut sink, mut stream) = socket.split();
+    let (sink, mut stream) = socket.split();
     // Sending is a separate future, so neither direction waits for the other when both peers send a lot.
-    let (to_server, mut outgoing) = mpsc::channel::<String>(REPLIES);
-    let sending = async move {
-        while let Some(line) = outgoing.recv().await {
-            if let Err(error) = send(&mut sink, line).await {
-                return LinkEnd::Lost(error);
-            }
-        }
-        LinkEnd::Editor
-    };
+    let (to_server, outgoing) = mpsc::channel::<String>(REPLIES);
+    let sending = send(sink, outgoing);
     let passing = async {
         if !queue(&to_server, link.reconnected()).await {
             return LinkEnd::Lost("sending failed".to_owned());
@@ -242,6 +237,23 @@ async fn exchange<R: AsyncRead + Unpin>(socket: Socket, link: &mut Link, lines: 
     }
 }
 
+/// Sends the queued messages, and pings, until the queue is closed or sending fails.
+async fn send(mut sink: SplitSink<Socket, Message>, mut outgoing: mpsc::Receiver<String>) -> LinkEnd {
+    let mut pings = interval_at(Instant::now() + PINGS, PINGS);
+    loop {
+        let message = tokio::select! {
+            line = outgoing.recv() => match line {
+                Some(line) => Message::Text(line.into()),
+                None => return LinkEnd::Editor,
+            },
+            _ = pings.tick() => Message::Ping(Default::default()),
+        };
+        if let Err(error) = sink.send(message).await {
+            return LinkEnd::Lost(error.to_string());
+        }
+    }
+}
+
 /// Queues lines for the server. Returns false if sending has ended.
 async fn queue(to_server: &mpsc::Sender<String>, lines: Vec<String>) -> bool {
     for line in lines {
@@ -250,10 +262,6 @@ async fn queue(to_server: &mpsc::Sender<String>, lines: Vec<String>) -> bool {
         }
     }
     true
-}
-
-async fn send(sink: &mut SplitSink<Socket, Message>, line: String) -> Result<(), String> {
-    sink.send(Message::Text(line.into())).await.map_err(|error| error.to_string())
 }
 
 /// Tries to reconnect. Meanwhile the editor's messages wait. Returns `None` if the editor has closed its end.

@@ -55,9 +55,12 @@ struct Accepted(WebSocketStream<TcpStream>);
 
 impl Accepted {
     async fn next(&mut self) -> Value {
-        match self.0.next().await.unwrap().unwrap() {
-            Message::Text(text) => serde_json::from_str(&text).unwrap(),
-            other => panic!("{other:?}"),
+        loop {
+            match self.0.next().await.unwrap().unwrap() {
+                Message::Text(text) => return serde_json::from_str(&text).unwrap(),
+                Message::Ping(_) => {}
+                other => panic!("{other:?}"),
+            }
         }
     }
 
@@ -118,6 +121,16 @@ async fn with_session(listener: &TcpListener, port: u16) -> (Editor, Accepted) {
 
 fn prompt(text: &str) -> Value {
     json!({"sessionId": "s", "prompt": [{"type": "text", "text": text}]})
+}
+
+/// A server that sends nothing for a long time answers pings, which keeps the connection.
+#[tokio::test]
+async fn idle_connection_is_pinged() {
+    let (listener, port) = listen().await;
+    let (_editor, mut server) = with_session(&listener, port).await;
+    for _ in 0..2 {
+        assert!(matches!(server.0.next().await.unwrap().unwrap(), Message::Ping(_)));
+    }
 }
 
 #[tokio::test]
