@@ -18,33 +18,31 @@ const SECTIONS: &[(&str, &str, &[&str])] = &[
     ),
     (
         "Commands",
-        "`/` opens a menu, and letters filter it. Up and Down choose, Enter accepts, Tab completes. A command that exists is \
-         bold; an unknown one is underlined. Its usage is shown after it until you type the argument.",
+        "`/` opens a menu, and letters filter it. Up and Down choose, Tab completes the chosen entry; Enter completes it, and runs the command if nothing is missing. Known commands are bold, unknown ones underlined. A known command's usage is shown after it until you type the argument.",
         &["menu", "completed", "models"],
     ),
     (
         "Typing",
         "Ctrl+J, Shift+Enter, and Enter after `\\` insert a line break, and so does Alt+Enter while nothing is running. A long \
-         pasted text appears as a placeholder and is sent in full; paste it again to expand it. `@` offers files, and attaches \
-         the file that you type or choose. Ctrl+R searches earlier input, and Ctrl+G opens the text in `$EDITOR`.",
+         pasted text appears as a placeholder and is sent in full; paste it again right away to expand it. `@` offers files, and attaches \
+         the file that you type or choose. Ctrl+R searches earlier input, and Ctrl+G opens the text in `$VISUAL` or `$EDITOR`.",
         &["newlines", "paste", "files", "search"],
     ),
     (
         "While a model answers",
         "The busy row shows what is running, for how long, and how to stop it. You can keep typing. Messages wait in a visible \
-         queue and join the turn when the running tools have ended; with Alt+Enter, they wait for the end of the turn. Up takes \
-         the last one back. Commands that need no model run immediately.",
+         queue and join the turn when the running tools have ended; with Alt+Enter, they wait for the end of the turn. On an empty line, Up takes the last one back. Most commands that need no model do not wait for the turn.",
         &["draft", "queue", "steered"],
     ),
     (
         "Stopping",
         "Esc stops the turn and keeps the draft. Ctrl+C first clears the draft, then stops the turn, and then prints how to \
-         leave. After a stop the queue is held: Enter on an empty line sends it. Ctrl+Enter stops the turn and sends immediately.",
+         leave. After a stop the queue is held: Enter on an empty line sends it. Ctrl+Enter stops the turn and sends the queue and your text immediately.",
         &["stopped", "held"],
     ),
     (
         "Answers",
-        "Answers are Markdown. Everything starts at column 0, and code is never wrapped, so you can copy it. `/copy` copies the \
+        "Answers are Markdown. Paragraphs start at column 0, and code is never wrapped, so you can copy it. `/copy` copies the \
          last answer, and `/copy code` its last code block.",
         &["markdown", "code", "table"],
     ),
@@ -56,23 +54,19 @@ const SECTIONS: &[(&str, &str, &[&str])] = &[
     ),
     (
         "Permissions",
-        "If a tool needs something that you have not granted, you are asked. Keys typed just before a question do not answer it: \
-         they go to your text. Shift+Tab changes the mode, which the status row names: `edits` writes files without a question, \
-         and `plan` changes nothing.",
+        "If a tool needs something that you have not granted, you are asked. Characters that you type just before a question appears, or within 0.4 seconds after, go to your text and do not answer it. Shift+Tab changes the mode; the status row names it unless it is `ask`. In `edits`, tools write most files without a question; in `plan`, tools change nothing.",
         &["question", "modes"],
     ),
     (
         "Agents",
         "`/fork` creates a child of the agent in view and shows it; `/agents` lists all agents. Only the agent in view is shown. \
-         For each of the others, you see one dim line when a turn ends or fails, when it asks something, or when it is killed, \
-         and never in the middle of what you type or read. `/switch` shows an agent with its last exchange, and an answer in \
-         progress continues. The status row names the agent in view and an agent that waits for your answer, and shows how many \
-         others work and how much unread mail there is. `/kill` returns waiting lines to you.",
+         For each other agent, one dim line reports that a turn ended, failed or was stopped, that the agent asks something, or that it was killed. These lines never interrupt an answer's paragraph or your typing. `/switch` shows an agent with its last exchange, and an answer in \
+         progress continues. With several agents, the status row names the agent in view and any agent that waits for your answer, and counts the agents that work and the unread mail. `/kill` returns waiting lines to you.",
         &["fork", "agents", "child_done", "switch", "capturing", "kill", "quit"],
     ),
     (
         "Leaving and coming back",
-        "Ctrl+D leaves and prints the command that continues the session. `patchbay -c` continues the last session of the \
+        "On an empty line, Ctrl+D leaves and prints the command that continues the session. `patchbay -c` continues the last session of the \
          workspace and shows its last exchange.",
         &["leave", "resume"],
     ),
@@ -95,8 +89,7 @@ fn document_has_the_screens() {
     }
     text.push_str(
         "\n## Other terminals\n\n- `NO_COLOR=1` turns colours off; bold and faint text remain.\n- With `TERM=dumb` or `--plain`, and \
-         without a terminal, lines are read and answers are printed without any drawing.\n- After Ctrl+Z, a signal or a crash \
-         the terminal is as it was before.\n",
+         without a terminal, lines are read and answers are printed without any drawing.\n- Ctrl+Z, SIGTERM, SIGHUP and a crash restore the terminal's modes.\n",
     );
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/terminal.md");
     if env::var_os("UPDATE_DOCS").is_some() {

@@ -120,7 +120,8 @@ impl LineQuestions {
             answer => question_text::key_of(question, answer).into_iter().collect(),
         });
         let keys: Vec<String> = keys.collect();
-        lines.push(format!("Type an answer and Enter: {}.", keys.join(", ")));
+        // The bell announces the question, because nothing else on the screen changes.
+        lines.push(format!("Type an answer and Enter: {}.\x07", keys.join(", ")));
         Some(lines.join("\n"))
     }
 }
@@ -146,7 +147,7 @@ mod tests {
         let expected = "Store the key k of this session: 3 bytes?\nvalue: \"yes\"\nfor ask__run → keeper__run\n\
                         the user skill 'keeper' asks for 'kv'\nthe skill's reason: keeps your notes\nfor agent abababab\n\
                         Type an answer and Enter: 1 once, 2 this session, 3 always here, n no, n WHY, v all of it, \
-                        c this whole call, e exactly this again.";
+                        c this whole call, e exactly this again.\x07";
         assert_eq!(shown, expected);
         for other in ["11", "x", "a", "no", "please 1", "", "/help"] {
             assert_eq!(questions.typed(other, later()), None, "{other}");

@@ -10,7 +10,7 @@ const HELP: &str = "\
 Enter sends; Ctrl+J, Alt+Enter, Shift+Enter or \\ and Enter start a new line.
 During a turn, Enter adds a message to it; Alt+Enter sends one after it.
 Esc stops what is running; Ctrl+C clears the text, then stops it.
-Ctrl+D exits.
+Ctrl+D on an empty line exits.
 Esc twice lists your messages, so you can go back to one.
 Ctrl+T shows the tasks.
 / lists commands, @ lists files; Tab completes.
