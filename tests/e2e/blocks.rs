@@ -93,13 +93,13 @@ fn repeated_block_and_unblock_report_no_change() {
     let (patchbay, digest) = echoing();
     let plugin = |word: &str| said(&patchbay, &["plugin", word, &digest]);
     assert_eq!(said(&patchbay, &["plugin", "blocked"]), "No component is blocked.\n");
-    assert_eq!(plugin("unblock"), format!("Component {digest} was not blocked.\n"));
-    let blocked = format!("Component {digest} is blocked. To unblock it: patchbay plugin unblock {digest}\n");
+    assert_eq!(plugin("unblock"), format!("{digest} was not blocked.\n"));
+    let blocked = format!("{digest} is blocked. To unblock it: patchbay plugin unblock {digest}\n");
     assert_eq!(plugin("block"), blocked);
-    assert_eq!(plugin("block"), format!("Component {digest} is blocked already.\n"));
+    assert_eq!(plugin("block"), format!("{digest} is blocked already.\n"));
     let list = said(&patchbay, &["plugin", "blocked"]);
     assert!(list.starts_with(&format!("{digest}  since 20")) && list.lines().count() == 1, "{list}");
-    assert_eq!(plugin("unblock"), format!("Component {digest} is no longer blocked.\n"));
+    assert_eq!(plugin("unblock"), format!("{digest} is no longer blocked.\n"));
     assert_eq!(said(&patchbay, &["plugin", "blocked"]), "No component is blocked.\n");
 }
 
@@ -108,11 +108,8 @@ fn block_accepts_full_digests_and_known_digest_prefixes() {
     let (patchbay, digest) = echoing();
     let hex = digest.strip_prefix("sha256:").unwrap();
     for name in [hex, &hex[..8], &hex[..63], &format!("sha256:{}", &hex[..8]), &hex[..8].to_uppercase()] {
-        assert!(said(&patchbay, &["plugin", "block", name]).starts_with(&format!("Component {digest} is blocked.")));
-        assert_eq!(
-            said(&patchbay, &["plugin", "unblock", name]),
-            format!("Component {digest} is no longer blocked.\n")
-        );
+        assert!(said(&patchbay, &["plugin", "block", name]).starts_with(&format!("{digest} is blocked.")));
+        assert_eq!(said(&patchbay, &["plugin", "unblock", name]), format!("{digest} is no longer blocked.\n"));
     }
     let refused = |name: &str| {
         let ran = patchbay.run(&["plugin", "block", name]);
@@ -144,7 +141,7 @@ fn component_blocked_in_advance_is_never_described() {
     for component in [&trap, &echo] {
         let digest = Digest::of(component).to_string();
         let words = format!(
-            "Component {digest} is blocked. It was not seen here yet, and will not run if it appears. To unblock it: patchbay \
+            "{digest} is blocked. It was not seen here yet, and will not run if it appears. To unblock it: patchbay \
              plugin unblock {digest}\n"
         );
         assert_eq!(said(&patchbay, &["plugin", "block", &digest]), words);

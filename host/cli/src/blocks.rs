@@ -16,9 +16,9 @@ pub(crate) async fn block(host: &Arc<Host>, written: &str) -> Result<ExitCode, C
     let seen = !host.store().components_beginning(&component.to_hex(), 1).await?.is_empty();
     if host.store().block(component).await? {
         let unseen = if seen { "" } else { " It was not seen here yet, and will not run if it appears." };
-        say!("Component {component} is blocked.{unseen} To unblock it: patchbay plugin unblock {component}");
+        say!("{component} is blocked.{unseen} To unblock it: patchbay plugin unblock {component}");
     } else {
-        say!("Component {component} is blocked already.");
+        say!("{component} is blocked already.");
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -26,9 +26,9 @@ pub(crate) async fn block(host: &Arc<Host>, written: &str) -> Result<ExitCode, C
 pub(crate) async fn unblock(host: &Arc<Host>, written: &str) -> Result<ExitCode, CliError> {
     let component = find(host, written).await?;
     if host.store().unblock(component).await? {
-        say!("Component {component} is no longer blocked.");
+        say!("{component} is no longer blocked.");
     } else {
-        say!("Component {component} was not blocked.");
+        say!("{component} was not blocked.");
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -62,7 +62,7 @@ async fn find(host: &Host, written: &str) -> Result<Digest, CliError> {
         [one] => Ok(*one),
         [] => refused(format!(
             "no component seen here begins with '{shown}'. To block one that was not seen, write all 64 digits, which \
-             '/help SKILL' and 'patchbay plugin inspect FILE' show."
+             '/help SKILL', 'patchbay plugin inspect FILE' and 'patchbay provider list --json' show."
         )),
         several => {
             let several: Vec<_> = several.iter().map(ToString::to_string).collect();

@@ -67,7 +67,10 @@ async fn test(host: &Arc<Host>, file: &Path, workspace: &Path) -> Result<ExitCod
             return Err(invalid(format!("'{}' is not allow, ask or deny", case.expect)));
         }
         let mode = read_mode(case.mode.as_deref())?;
-        let explained = host.explain(workspace, &case.call, mode).await.map_err(|outcome| invalid(outcome.message))?;
+        let explained = host
+            .explain(workspace, &case.call, mode)
+            .await
+            .map_err(|outcome| invalid(outcome.message.trim_end_matches('.').to_owned()))?;
         let verdict = explained.verdicts.iter().find(|verdict| verdict.capability == case.capability);
         let verdict = verdict.ok_or_else(|| invalid(format!("the skill does not ask for '{}'", case.capability)))?;
         cases += 1;
@@ -82,7 +85,8 @@ async fn test(host: &Arc<Host>, file: &Path, workspace: &Path) -> Result<ExitCod
             );
         }
     }
-    say!("{cases} cases, {wrong} not as expected.");
+    let noun = if cases == 1 { "case" } else { "cases" };
+    say!("{cases} {noun}, {wrong} not as expected.");
     Ok(if wrong == 0 { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }
 

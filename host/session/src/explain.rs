@@ -76,7 +76,9 @@ impl Host {
         };
         let store = |error: patchbay_store::StoreError| Outcome::error(error.code(), format_args!("{error}."));
         let permits = self.tools.permits(skill, &workspace).await.map_err(store)?;
-        let blocked = self.store.rules().await.map_err(store)?.first_blocked(skill.component).is_some();
+        let blocked =
+            self.store.rules().await.map_err(store)?.first_blocked(skill.component.into_iter().chain([skill.digest]));
+        let blocked = blocked.is_some();
         let trusted = !skill.root.is_workspace() || self.store.is_trusted(&workspace).await.map_err(store)?;
         let named = Named::by(spec.annotation("kind"), input_from_text(spec, &text, &tool, None).ok());
         let refusal = match &named.path {
@@ -88,7 +90,9 @@ impl Host {
         let asked = skill.manifest.capabilities.iter().map(|asked| &asked.capability);
         let verdicts = asked.map(|capability| {
             let (fate, why) = match (blocked, found.spec().is_read_only() && capability.has_effects()) {
-                (true, _) => (Fate::Deny, "The component is blocked (patchbay plugin unblock).".to_owned()),
+                (true, _) => {
+                    (Fate::Deny, "The skill or its component is blocked (patchbay plugin blocked lists it).".to_owned())
+                }
                 (_, true) => (Fate::Deny, "The tool declares that it only reads.".to_owned()),
                 _ => case.decide_input(capability, |capability| grant_command(&identity, capability)),
             };
@@ -249,13 +253,9 @@ impl Case<'_> {
             (Mode::Plan, Capability::Http(_), Fate::Allow) => {
                 (Fate::Allow, format!("{why} Plan mode only allows GET without a body."))
             }
-            (Mode::Plan, Capability::Http(_), _) => (
-                Fate::Deny,
-                format!(
-                    "{why} Plan mode does not ask about \
-                requests."
-                ),
-            ),
+            (Mode::Plan, Capability::Http(_), _) | (Mode::Plan, Capability::Credential(_), Fate::Ask) => {
+                (Fate::Deny, format!("{why} Plan mode does not ask about requests."))
+            }
             (Mode::Edits, Capability::WorkspaceWrite, Fate::Ask) if !self.permits.only_for_one_call(capability) => {
                 match &self.named.path {
                     None => {
@@ -273,7 +273,12 @@ impl Case<'_> {
     }
 
     fn by_grants(&self, capability: &Capability, command: &str) -> (Fate, String) {
+        let is_simulated = matches!(capability, Capability::Clock | Capability::Random);
         let asks = |why: &str| match self.can_ask {
+            _ if is_simulated => {
+                let why = format!("{why} You are never asked about it: the skill gets simulated values.");
+                (Fate::Deny, format!("{why} To grant it: {command}"))
+            }
             true => (Fate::Ask, format!("{why} To grant it: {command}")),
             false => {
                 (Fate::Deny, format!("{why} The workspace is not trusted, so you are not asked about its skills."))
@@ -315,6 +320,10 @@ mod tests {
             ("http:example.org", false, "ask ask deny"),
             ("http:example.org", true, "allow allow allow"),
             ("inference", false, "ask ask ask"),
+            ("credential:github", false, "ask ask deny"),
+            ("credential:github", true, "allow allow allow"),
+            ("clock", false, "deny deny deny"),
+            ("random", true, "allow allow allow"),
             ("tools", true, "allow allow allow"),
         ];
         let identity = || Identity::new(Root::User, "", "notes".parse().unwrap());
