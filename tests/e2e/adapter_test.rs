@@ -99,6 +99,8 @@ fn requests_events_and_rules_are_compared() {
         "{ran:?}"
     );
     assert!(ran.out.contains("  status 401 with the body '' gives no failure, not authentication\n"), "{ran:?}");
+    let ran = test(&patchbay, &["scripted", "--conformance"]);
+    assert!(ran.out.starts_with("passed  conformance: ") && !ran.out.contains("fixtures/a.json"), "{ran:?}");
     good["exchanges"][0]["with"] = json!({"method": "GET", "path": "/v1/x"});
     scripted(&patchbay, &steps, &good);
     let ran = test(&patchbay, &["scripted"]);

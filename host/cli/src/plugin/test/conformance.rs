@@ -103,7 +103,7 @@ impl Conformance {
         let skill = &self.skill;
         report.add_rule("the list of tools is the same in fresh instances", same_tools(tested, skill).await?);
         let (refusals, accepting) = refusals(tested, skill).await?;
-        report.add_rule("what a schema refuses is refused", refusals);
+        report.add_rule("input that violates a schema is refused", refusals);
         let accepting = if report.shows_rules() { accepting } else { Vec::new() };
         for tool in accepting {
             report.note(format!("the schema of '{tool}' refuses no object, so nothing was refused"));
