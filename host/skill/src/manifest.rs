@@ -461,10 +461,10 @@ mod tests {
     fn unquoted_text_is_mended_and_eligibility_is_kept() {
         let mended = parse(
             "---\nname: calc\ndescription: Use when: sums are wrong\nargument-hint: [a] [b]\neligibility: {os: \
-             [darwin]}\n---\nDo it.",
+             [darwin]}\nwhen_to_use: Not for: proofs\n---\nDo it.",
         )
         .unwrap();
-        assert_eq!(mended.manifest.summary, "Use when: sums are wrong");
+        assert_eq!(mended.manifest.summary, "Use when: sums are wrong Not for: proofs");
         assert_eq!(mended.manifest.eligibility.os, ["darwin"]);
         let notes: Vec<_> = mended.mended.iter().map(|note| (note.code, &*note.message)).collect();
         assert_eq!(
@@ -472,6 +472,7 @@ mod tests {
             [
                 (Code::FrontmatterMended, "Line 3: 'description' was read as if it were quoted."),
                 (Code::FrontmatterMended, "Line 4: 'argument-hint' was read as if it were quoted."),
+                (Code::FrontmatterMended, "Line 6: 'when_to_use' was read as if it were quoted."),
             ]
         );
         for refused in [

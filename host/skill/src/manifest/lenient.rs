@@ -14,8 +14,17 @@ use super::frontmatter::{FrontmatterKeys, leading_key, parse, strict};
 use crate::Problem;
 
 /// Keys that contain one line of human-readable text. Only these lines are repaired.
-const TEXTS: &[&str] =
-    &["name", "description", "summary", "license", "compatibility", "version", "argument-hint", "input_hint"];
+const TEXTS: &[&str] = &[
+    "name",
+    "description",
+    "summary",
+    "when_to_use",
+    "license",
+    "compatibility",
+    "version",
+    "argument-hint",
+    "input_hint",
+];
 
 /// Other keys with a meaning for the host. None of them may disappear when lines are repaired.
 const KNOWN: &[&str] = &[
@@ -29,7 +38,6 @@ const KNOWN: &[&str] = &[
     "allowed-tools",
     "disable-model-invocation",
     "user-invocable",
-    "when_to_use",
 ];
 
 /// Maximum number of keys that [`unused`] returns.
