@@ -33,6 +33,21 @@ const OF_KEYS: [&str; 8] = [
     "x-amz-security-token",
 ];
 
+/// Headers that the host refuses in a request (`headers.rs` of `egress`), with an error that would blame the adapter.
+const OF_HOST: [&str; 11] = [
+    "accept-encoding",
+    "connection",
+    "content-length",
+    "expect",
+    "host",
+    "http2-settings",
+    "keep-alive",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
 /// Headers whose values are lists. The operator's value is added to the list.
 const LISTS: [&str; 1] = ["anthropic-beta"];
 
@@ -108,6 +123,9 @@ fn header(name: String, value: String) -> Result<(String, String), Failure> {
     if OF_KEYS.contains(&name.as_str()) {
         let what = format!("may not set {shown}; set the key with env, key_command or credentials.json");
         return Err(refused("extra-headers", &what));
+    }
+    if OF_HOST.contains(&name.as_str()) || name.starts_with("proxy-") {
+        return Err(refused("extra-headers", &format!("may not set {shown}, because Patchbay sets it")));
     }
     if !value.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
         return Err(refused("extra-headers", &format!("has a value that is not printable ASCII: {shown}")));
@@ -237,6 +255,7 @@ mod tests {
                 "option 'extra-headers' of this provider may not set 'authorization'; set the key with",
             ),
             ("{}", r#"{"X-API-Key": "a"}"#, "option 'extra-headers' of this provider may not set 'x-api-key'"),
+            ("{}", r#"{"Host": "a"}"#, "option 'extra-headers' of this provider may not set 'host', because"),
             ("{}", &*many, "option 'extra-headers' of this provider has more than 32 headers"),
         ] {
             let failure = read(body, headers).expect_err(body);
