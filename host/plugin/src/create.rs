@@ -152,6 +152,9 @@ fn contents(template: &'static str, name: &Name, language: Language, kind: Plugi
     files
 }
 
+/// The command that installs the compiler that a Zig project's Makefile runs.
+pub const ZIG_INSTALL: &str = "pip install ziglang==0.17.1";
+
 /// Returns the command that installs a language's tools on a CI machine.
 fn ci_tools(language: Language) -> &'static str {
     match language {
@@ -159,7 +162,7 @@ fn ci_tools(language: Language) -> &'static str {
         Language::JavaScript | Language::TypeScript => "patchbay plugin tools install js",
         Language::Python => "patchbay plugin tools install python",
         Language::C => "patchbay plugin tools install c",
-        Language::Zig => "pip install ziglang==0.17.1",
+        Language::Zig => ZIG_INSTALL,
         Language::Go => "command -v npm || { apt-get update && apt-get install -y nodejs npm; }",
     }
 }

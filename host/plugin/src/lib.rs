@@ -48,7 +48,7 @@ pub use build::{BuildOptions, BuiltPlugin, build, has_sources};
 pub use build_error::BuildError;
 pub use compile::write_c_bindings;
 pub use contract::write_contract;
-pub use create::{CreateError, create};
+pub use create::{CreateError, ZIG_INSTALL, create};
 pub use download::{Download, DownloadError, DownloadLimits, Downloads, ExpectedFile};
 pub use fetch::{AddressError, FetchError, FetchOptions, FetchedPackage, PackageAddress, WebAddress};
 pub use inspect::{InspectionReport, Inspector};

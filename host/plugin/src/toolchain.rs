@@ -96,7 +96,7 @@ impl Toolchain {
     fn requirement(self) -> (&'static str, (u32, u32), &'static str) {
         match self {
             Self::JavaScript => ("node", (20, 0), "Node.js 20 or later, with npm"),
-            Self::Python | Self::C => ("python3", (3, 10), "Python 3.10 or later, with its module venv"),
+            Self::Python | Self::C => ("python3", (3, 10), "Python 3.10 or later, with the venv module"),
         }
     }
 

@@ -9,7 +9,7 @@ use std::{
 
 use patchbay_core::{Code, text};
 use patchbay_plugin::{
-    Language, PluginKind, Toolchain, ToolchainError, Toolchains, create, write_c_bindings, write_contract,
+    Language, PluginKind, Toolchain, ToolchainError, Toolchains, ZIG_INSTALL, create, write_c_bindings, write_contract,
 };
 use patchbay_policy::quoted;
 
@@ -50,8 +50,9 @@ pub(super) fn new(new: &NewPlugin) -> Result<ExitCode, CliError> {
     if let Some(toolchain) = toolchain(language).filter(|toolchain| !installed(*toolchain)) {
         say!("  {program} plugin tools install {}", toolchain.word());
     }
-    match (kind, language) {
-        (_, Language::Zig | Language::Go) => say!("  make"),
+    match language {
+        Language::Zig => say!("  {ZIG_INSTALL}\n  make"),
+        Language::Go => say!("  make"),
         _ => say!("  {program} plugin build"),
     }
     match kind {
@@ -66,8 +67,8 @@ fn toolchain(language: Language) -> Option<Toolchain> {
     match language {
         Language::JavaScript | Language::TypeScript => Some(Toolchain::JavaScript),
         Language::Python => Some(Toolchain::Python),
-        Language::C | Language::Zig => Some(Toolchain::C),
-        Language::Rust | Language::Go => None,
+        Language::C => Some(Toolchain::C),
+        Language::Rust | Language::Go | Language::Zig => None,
     }
 }
 

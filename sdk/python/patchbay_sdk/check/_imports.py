@@ -77,7 +77,7 @@ def _missing(folder: str, each: Imported, sdk: _Sdk) -> Optional[str]:
     )
     if is_known or not top:
         return None
-    instead = _INSTEAD.get(top, f"if it is pure Python, put it beside skill.py: pip install --target . {top}")
+    instead = _INSTEAD.get(top, f"if it is pure Python, install it beside the SDK: pip install --target sdk {top}")
     return f"'{top}' is neither in this project nor in Python's standard library; {instead}"
 
 
