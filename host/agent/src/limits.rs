@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SessionLimits {
-    /// Tokens that the agents and tools of one session may use together, not counting tokens read from a cache. 0 means no limit:
-    /// only the operator knows the price of a token.
+    /// Tokens that the agents and tools of one session may use together, not counting tokens read from a cache. 0 means no limit
+    /// (`limit_tokens`).
     pub session_tokens: u64,
     /// Requests to a model in one turn. A model that needs more is most likely repeating itself (`turn_rounds`).
     #[schemars(range(min = 1, max = 100_000))]
@@ -19,7 +19,7 @@ pub struct SessionLimits {
     #[schemars(range(min = 1, max = 1_000_000))]
     pub tree_requests: u32,
     /// Concurrent requests to a model by the agents of a session. More requests wait, and requests of turns that a person started
-    /// go first. Enough for eight sub-agents twice over. A provider that reports a rate limit or an overload receives fewer until
+    /// go first. Enough for two groups of eight children. A provider that reports a rate limit or an overload receives fewer until
     /// it has recovered.
     #[schemars(range(min = 1, max = 64))]
     pub concurrent_requests: u32,
@@ -41,7 +41,8 @@ pub struct SessionLimits {
     /// (`limit_results`).
     #[schemars(range(min = 1 << 20))]
     pub result_bytes: u64,
-    /// Limits on the skills of one root together (`root_limit`).
+    /// Limits on the skills of one root together (`root_limit`): `own` for your own skills and trusted workspaces, `untrusted` for
+    /// other workspaces.
     pub root: RootLimits,
 }
 

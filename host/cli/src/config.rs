@@ -30,7 +30,7 @@ use crate::CliError;
 #[derive(Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ConfigFile {
-    /// Limits of one plugin call. A plugin that exceeds one is stopped; the error names the limit, and the session continues.
+    /// Limits of one plugin call, and of a session with its agents. The error names the exceeded limit, and the session continues.
     #[schemars(with = "LimitsTable")]
     pub(crate) limits: Limits,
     /// The keys of `[limits]` that do not apply to single calls.
@@ -65,11 +65,12 @@ pub(crate) struct ConfigFile {
     /// path must be absolute. Plugins cannot write to these folders. This list is read when Patchbay starts; `/reload_skills`
     /// only reads the skills in the folders again.
     pub(crate) skill_roots: Vec<String>,
-    /// The model of new agents, in the syntax of `/model`: `claude-sonnet-5-5/med`, or `PROVIDER:MODEL/LEVEL`. By default
-    /// `demo-1`, which only echoes and uses no network.
+    /// The model of agents for which none was chosen, in the syntax of `/model`: `claude-sonnet-5-5/med`, or
+    /// `PROVIDER:MODEL/LEVEL`. By default `demo-1`, which only echoes and uses no network.
     pub(crate) default_model: Option<String>,
     /// A provider of models: [providers.md](providers.md). A table configures the adapter of the same name, or makes
-    /// another instance of an adapter. The file is watched: a change takes effect within a second.
+    /// another instance of an adapter. A change takes effect in about a second in an open
+    /// terminal, `patchbay acp` and `patchbay serve`.
     ///
     /// ```toml
     /// [providers.local]
@@ -83,11 +84,11 @@ pub(crate) struct ConfigFile {
     /// ```toml
     /// [mcp.github]
     /// command = ["npx", "-y", "@modelcontextprotocol/server-github"]
-    /// env = ["GITHUB_TOKEN"]
-    /// tools = { create_issue = "ask", get_issue = "allow", delete_repository = "deny" }
+    /// env = ["GITHUB_PERSONAL_ACCESS_TOKEN"]
+    /// tools = { create_issue = "ask", get_issue = "allow", merge_pull_request = "deny" }
     /// ```
     pub(crate) mcp: BTreeMap<Name, McpServerConfig>,
-    /// Which packages `patchbay plugin add` and `update` accept: [packages-publishers.md](packages-publishers.md#rules-of-an-operator).
+    /// Which packages `patchbay plugin add`, `update` and `sync` accept: [packages-publishers.md](packages-publishers.md#rules-of-an-operator).
     ///
     /// ```toml
     /// [plugins]
@@ -107,7 +108,8 @@ pub(crate) struct ConfigFile {
     /// When lists of models are fetched from providers: [providers-models.md](providers-models.md#the-list-of-models).
     pub(crate) catalogue: CatalogueSettings,
     /// The provider to use for a model's id, or for all ids with a prefix. Routes take precedence over catalogues and the
-    /// providers' own prefixes. The file is watched: a change takes effect within a second.
+    /// providers' own prefixes. A change takes effect in about a second in an open
+    /// terminal, `patchbay acp` and `patchbay serve`.
     ///
     /// ```toml
     /// [routes]
@@ -245,7 +247,7 @@ fn unquoted(message: &str) -> String {
     let list = "expected a list, such as [\"one\", \"two\"]";
     match (message.split_once("string \""), message.rsplit_once("\", expected")) {
         (Some((before, _)), Some((_, after))) => {
-            format!("{before}a text, expected{after}").replace("expected a sequence", list)
+            format!("{before}a string, expected{after}").replace("expected a sequence", list)
         }
         _ => message.to_owned(),
     }
@@ -307,7 +309,7 @@ mod tests {
         for (keys, words) in [
             ("env = [\"A\"]", "[mcp.x]: set `command`"),
             ("command = [\"a\"]\nenv = [\"TOKEN=sk-12345\"]", "[mcp.x]: `env` has names of variables, without values"),
-            ("command = \"npx sk-12345\"", "a text, expected a list, such as [\"one\", \"two\"]"),
+            ("command = \"npx sk-12345\"", "a string, expected a list, such as [\"one\", \"two\"]"),
             ("command = [\"./sk-12345\"]", "a name without '/', which is looked up in PATH, or an absolute path"),
             ("command = [\"a\"]\ntools = { b = \"sk-12345\" }", "line 3"),
             ("command = [\"a\"]\nstart_ms = 1", "it must be from 100 to 600000"),

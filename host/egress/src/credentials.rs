@@ -33,7 +33,7 @@ pub struct CredentialConfig {
     /// A command that prints the secret: a list of a program and its arguments, instead of `env`. It is run without
     /// a shell when a request needs the secret: [providers.md](providers.md#a-key-from-a-command).
     pub key_command: Option<CommandLine>,
-    /// Time limit of one run of `key_command`, in milliseconds. The default is 10 seconds.
+    /// Time limit of one run of `key_command`, in milliseconds; 10 seconds if it is not set.
     #[schemars(range(min = 1, max = KEY_COMMAND_MS))]
     pub key_command_ms: Option<u64>,
     /// The only header that may contain the secret, such as `"private-token"`. If neither `header` nor `query` is

@@ -5,13 +5,15 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Upper bounds of the configurable ranges. Users do not wait for an hour; the header buffer of the HTTP library has
-/// about 400 KiB.
+/// The largest configurable time, in milliseconds: an hour, because users do not wait longer.
 const HOUR: u64 = 3_600_000;
+/// The largest configurable number of headers of a request or a response.
 const HEADERS: usize = 1_000;
+/// The largest configurable size of all headers, in bytes: well below the HTTP library's buffer of about 400 KiB.
 const HEADER_BYTES: usize = 256 << 10;
+/// The largest configurable size of a body, in bytes.
 const GIGABYTE: u64 = 1 << 30;
-/// Concurrent requests: more than a process has file descriptors for.
+/// The largest `requests_at_once` and `owner_requests_at_once`: more than a process has file descriptors for.
 const REQUESTS: usize = 10_000;
 
 /// Limits of one request and of its response. `[egress]` in `config.toml` sets them.

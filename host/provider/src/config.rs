@@ -25,24 +25,26 @@ pub struct ProviderConfig {
     /// table. With another name, the table makes another instance of the adapter.
     pub adapter: Option<Name>,
     /// The destination of all requests: `https://HOST[:PORT][/PATH]`, or `http` for this machine. A bundled adapter
-    /// under its own name has a default; any other provider needs this key.
+    /// under its own name has a default, and an adapter file may suggest one. Another instance of an adapter needs this key,
+    /// unless the adapter sends no requests.
     pub origin: Option<String>,
     /// Whether `origin` may be a machine of the private network, even over plain `http`. Without https, the identity of
     /// a server cannot be verified, so this is never the default.
     pub allow_private: bool,
-    /// The environment variable of the key, or a list of variables, of which the first that is set is used; `""`
+    /// The environment variable of the key, or a list of variables, of which the first that is not empty is used; `""`
     /// if the provider needs no key. `credentials.json` may have the key under the provider's name instead. A bundled
-    /// adapter under its own name has a default; any other provider has none. A variable belongs to only one provider.
+    /// adapter under its own name has a default, and an adapter file may suggest one, which is used unless `origin` is set. A variable
+    /// belongs to only one provider.
     pub env: Option<Variables>,
     /// A command that prints the key: a list of a program and its arguments, instead of `env`. It is run without a
     /// shell when a request needs the key: [providers.md](providers.md#a-key-from-a-command).
     pub key_command: Option<CommandLine>,
-    /// Time limit of one run of `key_command`, in milliseconds. The default is 10 seconds.
+    /// Time limit of one run of `key_command`, in milliseconds; 10 seconds if it is not set.
     #[schemars(range(min = 1, max = KEY_COMMAND_MS))]
     pub key_command_ms: Option<u64>,
     /// Prefixes of the provider's models: `mistral-` matches every model that begins with it, `o3` matches `o3` and
-    /// `o3-…`. A bundled adapter under its own name has defaults. The models of a provider without prefixes are
-    /// written `PROVIDER:MODEL`.
+    /// `o3-…`. An adapter under its own name has defaults. The models of a provider without prefixes are
+    /// written `PROVIDER:MODEL`, unless `models` names them.
     pub prefixes: Option<Vec<String>>,
     /// Additional models, besides the adapter's catalogue. Each is an id, or a table with `id`, `size` (`small`,
     /// `normal`, `large`), `context_window` and `max_output_tokens` (tokens), `input_media` (such as `image/png`), `levels`
@@ -178,8 +180,8 @@ fn options<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CatalogueSettings {
-    /// Hours after which the terminal and `patchbay acp` refresh the model lists of the providers that you use, in the
-    /// background; 0 for never. `/providers refresh` refreshes them at any time.
+    /// Hours after which the terminal, `patchbay acp` and `patchbay serve` refresh the model lists of the providers that you
+    /// use, in the background, except providers with a `key_command`; 0 for never. `/providers refresh` refreshes them at any time.
     #[schemars(range(max = 8760))]
     pub refresh_hours: u32,
 }

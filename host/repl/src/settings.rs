@@ -2,7 +2,7 @@
 
 use patchbay_cage::CageSettings;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// The display settings of the terminal: `[terminal]` in `config.toml`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -18,7 +18,7 @@ pub struct TerminalSettings {
     pub thinking: ThinkingDisplay,
     /// Whether to read and print plain lines, as with `--plain`.
     pub plain: bool,
-    /// Whether models can run programs with `terminal__run`: `ask` asks you each time, `off` never allows it. See
+    /// Whether models can run programs with `terminal__run`: `ask` asks you unless you have allowed the command, `off` never allows it. See
     /// [running.md](running.md).
     pub run: ProgramUse,
     /// What programs that models run may use besides the workspace: [running.md](running.md#what-programs-may-use).
@@ -26,7 +26,7 @@ pub struct TerminalSettings {
 }
 
 /// Whether models can run programs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ProgramUse {
     /// After a question for each program.
@@ -37,7 +37,7 @@ pub enum ProgramUse {
 }
 
 /// How prose is wrapped.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ProseWrap {
     /// Between words.
@@ -48,7 +48,7 @@ pub enum ProseWrap {
 }
 
 /// Whether colours are used.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ColourUse {
     /// Unless `NO_COLOR` is set.
@@ -59,7 +59,7 @@ pub enum ColourUse {
 }
 
 /// How much of a model's thinking is shown.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ThinkingDisplay {
     /// One line.

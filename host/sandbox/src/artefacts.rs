@@ -284,6 +284,7 @@ const WALL_CLOCK_FACTOR: u64 = 10;
 
 /// Maximum bytes read from a compiler; the code of the largest component is a few times its size.
 const ARTEFACT_BYTES: u64 = 512 << 20;
+/// Maximum bytes read from a compiler's messages.
 const WORDS_BYTES: u64 = 4 << 10;
 
 /// The number is the same on all Unix systems.

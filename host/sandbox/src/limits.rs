@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Limits {
-    /// Fuel of one call, about one unit for each instruction: the deterministic budget. The default is one or two seconds
+    /// Fuel of one call, about one unit for each instruction. It does not depend on the machine. The default is one or two seconds
     /// of work, a thousand times the need of the bundled skills (`limit_fuel`).
     pub fuel: u64,
     /// Fuel for asking a component for its tools. Enough to start a language runtime.

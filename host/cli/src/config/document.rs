@@ -93,7 +93,7 @@ fn kind(schema: &Value) -> String {
     let name = |kind: &Value| match kind.as_str() {
         Some("boolean") => Some("`true` or `false`"),
         Some("integer") => Some("a number"),
-        Some("string") => Some("a text"),
+        Some("string") => Some("a string"),
         Some("array") => Some("a list"),
         Some("object") => Some("a table"),
         _ => None,
@@ -120,7 +120,7 @@ fn shown(key: &str, value: &Value) -> String {
             values.values().filter_map(|value| Some(shown(key, value).split_once(" (")?.1.to_owned())).collect();
         let units = units.iter().map(|unit| unit.trim_end_matches(')')).collect::<Vec<_>>().join(", ");
         let units = if units.is_empty() { units } else { format!(" ({units})") };
-        return format!("`{{ {} }}`{units}", pairs.join(", "));
+        return if pairs.is_empty() { "`{}`".to_owned() } else { format!("`{{ {} }}`{units}", pairs.join(", ")) };
     }
     let Some(number) = value.as_u64() else { return format!("`{value}`") };
     let units: &[(u64, &str)] = if key.ends_with("_ms") {

@@ -26,6 +26,7 @@ use crate::{
 pub const FACTS_BYTES: usize = 8 << 10;
 /// Length limit of a warning, in characters.
 const WARNING_CHARS: usize = 200;
+/// Size limit of the validator of a stored model list, in bytes.
 const VALIDATOR_BYTES: usize = 1 << 10;
 
 /// An action that an adapter requests while listing.

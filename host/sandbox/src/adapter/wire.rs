@@ -109,9 +109,13 @@ const WORD_CHARS: usize = 200;
 const MESSAGE_CHARS: usize = 2_000;
 /// Maximum bytes of a tool call's id. A longer one is rejected, because it must be returned unchanged.
 const ID_BYTES: usize = 512;
+/// Size limit of a request's path and query, in bytes.
 const PATH_BYTES: usize = 16 << 10;
+/// Maximum number of a request's headers.
 const HEADERS: usize = 100;
+/// Size limit of a request's headers together, in bytes.
 const HEADER_BYTES: usize = 64 << 10;
+/// Maximum number of credentials in one request.
 const CREDENTIALS: usize = 8;
 /// Maximum tokens in each field of a response's usage, far more than any response has. With this limit, nine billion responses can
 /// be added before the counts of a session overflow the integers of the database.

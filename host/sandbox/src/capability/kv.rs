@@ -21,7 +21,7 @@ pub trait Kv: Send + Sync {
     /// Returns the entry of a key.
     fn get<'a>(&'a self, scope: Scope, key: &'a str) -> KvFuture<'a, Option<KvEntry>>;
     /// Writes an entry if its version is `expect` (0: no entry; `None`: any version). Returns the new version. The entry
-    /// is durable when this returns.
+    /// survives a crash of the process when this returns.
     fn put<'a>(&'a self, scope: Scope, key: &'a str, value: Vec<u8>, expect: Option<u64>) -> KvFuture<'a, u64>;
     /// Deletes an entry. Returns whether it existed.
     fn delete<'a>(&'a self, scope: Scope, key: &'a str) -> KvFuture<'a, bool>;

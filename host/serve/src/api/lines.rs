@@ -19,7 +19,7 @@ use crate::state::ServeState;
 
 const KEY: &str = "idempotency-key";
 const KEY_BYTES: usize = 128;
-/// Limit of `wait`, in seconds.
+/// Limit of the parameter `wait`, in seconds.
 const WAIT: u64 = 600;
 
 /// A line to send.

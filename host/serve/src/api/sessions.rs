@@ -62,7 +62,7 @@ pub(crate) struct OpenSessionBody {
     last_row: u64,
     /// Whether a turn is running in the session.
     is_running: bool,
-    /// Lines that wait to be run, in order.
+    /// Lines of the agent in view that wait to be run, in order.
     waiting: Vec<String>,
     /// Questions that wait for an answer, the oldest first.
     questions: Vec<OpenQuestionBody>,

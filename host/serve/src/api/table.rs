@@ -186,9 +186,12 @@ pub(crate) static ROUTES: &[ApiRoute] = &[
     },
     ApiRoute {
         query: &[("day", "only this day in UTC, such as 2026-11-27"), ("session", "only this session")],
-        ..get("/v1/usage", "Show the cost of models", schema::<records::Rows>, |state, call| {
-            Box::pin(records::usage(state, call))
-        })
+        ..get(
+            "/v1/usage",
+            "Show the cost of models, without removed sessions",
+            schema::<records::Rows>,
+            |state, call| Box::pin(records::usage(state, call)),
+        )
     },
     ApiRoute {
         query: &[
