@@ -1,4 +1,4 @@
-// The running call. A call that may have no effects has no identity, so every function fails with `unavailable` in it.
+// The running call. A call without grants other than `workspace-read` has no identity, so every function fails with `unavailable` in it.
 import * as raw from "patchbay:host/call";
 import { fromPairs, host, string } from "./host.js";
 

@@ -13,7 +13,7 @@ const INTRODUCTION: &str = "\
 # The contract
 
 This page lists every function and type that a plugin can import or export. It is generated from the comments in
-[`wit/`](../wit/README.md). You rarely need it with an SDK, whose functions have the same names.
+[`wit/`](../wit/README.md). You rarely need it with an SDK, whose functions have similar names.
 [capabilities.md](capabilities.md) explains what the operator must grant, and [promise.md](promise.md) what never changes.
 
 `patchbay plugin wit DIR` writes the same files in the layout that bindings generators read. Your project's `world.wit` selects

@@ -25,7 +25,7 @@ pub fn measure(report: &mut Report) {
         &format!(
             "The bundled skill `code`. *Empty*: the program `1`, from the journal, the median of {RUNS} runs. Then {CALLS} calls of \
              `calc__eval`: by one program, one after the other and eight side by side, and by a model, one call in each answer and \
-             50 in each. A server on this machine answers at once in place of the model, so that a real one adds its own \
+             50 in each. A server on this machine answers at once in place of the model; a real model adds its own \
              time for each request. A token is taken as four bytes of all requests and answers."
         ),
     );

@@ -30,8 +30,8 @@ pub fn measure(report: &mut Report) {
     report.section(
         "The cost of a conversation",
         &format!(
-            "The binary with its bundled skills, {TURNS} messages of a person, a call of a tool in every third turn, twelve at \
-             once in one, thinking in every fifth, and a summary at the end. A server on this machine answers from recordings and keeps the requests. Each request is priced \
+            "The binary with its bundled skills, {TURNS} user messages, a tool call in every third turn, twelve parallel \
+             calls in one turn, thinking in every fifth, and a summary at the end. A server on this machine answers from recordings and keeps the requests. Each request is priced \
              as the API counts it: what an earlier request has written to the cache is read at the price for that, the rest \
              is written to the cache or sent uncached. *Least*: each request begins with the whole one before it and reads as much of it \
              as the API can, writes the rest, and the last one writes nothing. A token is taken as four bytes of JSON. \

@@ -1,4 +1,4 @@
-//! `patchbay doctor`: reports the installation, its problems, and a command that fixes each. `main` calls it.
+//! `patchbay doctor`: reports the installation, its problems, and a command to fix or to examine each. `main` calls it.
 //!
 //! Like every start of Patchbay, it creates missing folders and migrates the databases; otherwise it changes nothing. It finds
 //! keys, but never shows their values.

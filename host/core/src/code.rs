@@ -45,7 +45,7 @@ codes! {
         MessageDropped = "message_dropped", "`/drop`: the last message is no longer sent to the model.";
         ChangeShown = "change_shown", "`/diff`: how a turn or command changed files.";
         ChangeUndone = "change_undone", "`/undo`, `/rewind`: at least one file has its earlier contents again.";
-        RewindListed = "rewind_listed", "`/rewind`: the messages to the agent in view; none if there are no messages.";
+        RewindListed = "rewind_listed", "`/rewind`: the messages to the agent in view, if any.";
         Rewound = "rewound", "`/rewind`: a new agent continues from before the message, and is in view.";
         HistoryListed = "history_listed", "`/history`: the last messages of the agent in view and their answers.";
         HistoryEmpty = "history_empty", "`/history`: the agent in view has no messages.";
@@ -81,9 +81,9 @@ codes! {
         PersonaUnreadable = "persona_unreadable", "A file of the persona cannot be read.";
         ToolNotFound = "tool_not_found", "No skill of the snapshot and no available MCP server has a tool of that name.";
         InvalidInput = "invalid_input", "A tool's input does not satisfy its schema.";
-        UnknownModel = "unknown_model", "No provider has such a model.";
-        ModelRetired = "model_retired", "The provider did not find the model, which it has shut down, deprecated or \
-            stopped listing.";
+        UnknownModel = "unknown_model", "No provider has such a model, or several list it.";
+        ModelRetired = "model_retired", "The provider no longer finds the model: it was shut down, deprecated or \
+            removed from the provider's list.";
         InvalidThinkingLevel = "invalid_thinking_level", "The text after the `/` is not a thinking level.";
         ProviderPending = "provider_pending", "The provider waits for the operator's approval; the message names the command.";
         ProviderUnusable = "provider_unusable", "The provider does not exist or cannot be used; the message says why.";
@@ -161,7 +161,7 @@ codes! {
         NotRun = "not_run", "The call was not run, or had no effect: the process ended first, or the answer that requested it was cut off.";
     }
     "A model did not answer" {
-        MissingCredentials = "missing_credentials", "The provider's key is missing; nothing was sent, and the message says where to put it.";
+        MissingCredentials = "missing_credentials", "The provider's key is missing or cannot be used; nothing was sent, and the message says where to put it.";
         KeyCommandFailed = "key_command_failed", "The provider's key command (`key_command`) returned no key; \
             nothing was sent.";
         ProviderAuthentication = "provider_authentication", "The provider rejects the key.";

@@ -133,8 +133,8 @@ impl JournalRow {
 pub struct RecordedApproval {
     /// The capability, as written in grants.
     pub capability: String,
-    /// How far the answer reaches: `once`, `call`, `session` or `always`. An approval for the session is
-    /// recorded with each call that used it.
+    /// How far the answer reaches: the name of an approval, such as `once`, `session` or `always`, or of the mode that
+    /// allowed it. An approval for the session is recorded with each call that used it.
     pub answer: String,
     /// The digest of the action or input that was shown to the user; `None` in rows of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -27,11 +27,11 @@ _FILES = (
 )
 _CLOCK = (
     "A skill has no clock, so {name} does not work in a tool: let the caller pass the time as an argument, or use "
-    "call.remaining('time-ms') to see how much time is left"
+    "call.remaining('time-ms') in a tool with grants to see how much time is left"
 )
 _RANDOM = (
     "A skill has no randomness, so {name} does not work in a tool: use random.Random(seed) or random.seed(seed) with a seed "
-    "from the input, or call.info().id for a unique id"
+    "from the input, or call.info().id in a tool with grants for a unique id"
 )
 _NETWORK = "A skill has no sockets, so {name} does not work in a tool: use patchbay_sdk.http"
 _ASYNC = "A skill is synchronous, so {name} does not work in a tool: to call tools side by side, use patchbay_sdk.tool_calls"

@@ -42,7 +42,7 @@ def get_entry(key: str, *, scope: Scope = "user") -> Optional[Entry]:
 
 
 def put(key: str, value: Union[bytes, str], *, scope: Scope = "user", expect: Optional[int] = None) -> int:
-    """Stores a value and returns its version. The value is on disk when this returns.
+    """Stores a value and returns its version. A stored value survives a crash of the host.
 
     Args:
         expect: The version that the key must have (0: it must not exist), otherwise the error has the kind `conflict`. Without it,

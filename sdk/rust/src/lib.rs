@@ -27,7 +27,7 @@
 //! [`tool_index`], [`skill_files`], [`call`], [`workspace_search`], [`log`] and [`progress`]; a component imports only
 //! those that it uses. Everything also compiles natively, which lets you test a skill with plain `cargo test`. In such
 //! tests, calls to capabilities panic, unless the feature `testing` is enabled: its module `testing` has a host in
-//! memory with files, key-value store and HTTP. A panic in a component ends the call as `trap`, and its message goes to
+//! memory for most of them, with files, key-value store and HTTP. A panic in a component ends the call as `trap`, and its message goes to
 //! the log, where `patchbay plugin inspect` and a user's command show it.
 
 // The macros below refer to this crate by the name that its users see.

@@ -1,8 +1,8 @@
 //! A host in memory for the tests of skills: files of a workspace, the key-value store, HTTP. Skills enable it as the
 //! feature `testing` in their `[dev-dependencies]`; components never contain it.
 //!
-//! With the feature, the functions of `workspace`, `workspace_search`, `kv`, `http`, `log` and `progress`
-//! use the [`Host`] whose [`run`](Host::run) is active on the current thread. A test can therefore call
+//! With the feature, the functions of `workspace`, `workspace_search`, `kv`, `http`, `log`, `progress`, `call` and
+//! `skill_files` use the [`Host`] whose [`run`](Host::run) is active on the current thread. A test can therefore call
 //! the code of a skill unchanged:
 //!
 //! ```
@@ -21,7 +21,7 @@
 //! ```
 //!
 //! Grants, quotas, `.gitignore` and forbidden paths are not simulated; [`Host::on_call`] makes any call fail. The other
-//! capabilities, such as `inference`, still panic.
+//! capabilities, `inference`, `tools`, `tool_calls` and `tool_index`, panic.
 
 pub(crate) mod capabilities;
 mod host;

@@ -79,7 +79,7 @@ fn question_text(topic: &str, question: &Question) -> String {
         parts.push(format!("the skill's reason:\n{}", fenced(reason)));
     }
     if let Some(grant) = &question.grant {
-        parts.push(format!("always is, in this workspace:\n{}", fenced(&grant.what)));
+        parts.push(format!("'always' stores this, in this workspace:\n{}", fenced(&grant.what)));
         parts.push(format!("to take it back:\n{}", fenced(&grant.take_back)));
         parts.extend(grant.scope.clone());
     }

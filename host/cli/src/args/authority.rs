@@ -61,7 +61,7 @@ pub(crate) enum GrantCommand {
     Add(GrantTarget),
     /// Remove grants
     Remove(GrantTarget),
-    /// Forget every 'always' answer for a tool of an MCP server or an editor
+    /// Forget every 'always' answer for a tool of an MCP server, an editor or the terminal
     Forget {
         /// The full name of the tool, as 'patchbay grant list' shows it
         #[arg(value_name = "TOOL")]

@@ -75,7 +75,7 @@ pub(crate) struct PluginAdd {
     /// Print one JSON object
     #[arg(long, conflicts_with = "link")]
     pub(crate) json: bool,
-    /// Accept the download only if it has this SHA-256
+    /// Accept the file only if it has this SHA-256
     #[arg(long, value_name = "DIGEST", value_parser = sha256, conflicts_with = "link")]
     pub(crate) sha256: Option<Digest>,
     /// The folder in the .tar.gz that contains the package
@@ -428,8 +428,8 @@ pub(crate) struct PluginTest {
 /// Work on a plugin: build it on each save, repeat the last call, and show what changed
 ///
 /// Type calls such as 'hello {"name": "Ada"}'. After each save, the last call is repeated in a new temporary session, with the
-/// store and files that it started with. If the call sent requests other than GET, or used credentials, models or other tools, its
-/// recorded responses are used until you press Enter. Grants last until the command ends.
+/// store and files that it started with. If the call sent requests other than GET, used credentials, models or other tools, or wrote
+/// into the folder of --workspace, its recorded responses are used until you press Enter. Grants last until the command ends.
 #[derive(Args)]
 #[command(after_help = "Lines that you can type:
   \

@@ -52,7 +52,7 @@ async fn undo(line: &LineContext, argument: &str) -> Result<Outcome, Outcome> {
 }
 
 fn running() -> Outcome {
-    let message = "cannot undo changes while an agent works on them. Wait for it to finish or press Ctrl+C to stop it.";
+    let message = "cannot undo changes while an agent that made them is working. Wait for it to finish or press Ctrl+C to stop it.";
     Outcome::error(Code::TurnRunning, message)
 }
 

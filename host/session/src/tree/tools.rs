@@ -1,6 +1,6 @@
 //! The tools that let a model work with other agents: `fork`, `kill`, `mail_*` and `set_agent_model`. Except for `set_agent_model`,
 //! they behave like the commands `/fork`, `/kill` and `/mail-…`. A change is committed together with the tool's result. Skills
-//! cannot call these tools.  The mail tools are deferred: requests do not declare them, and models call them with `call_tool`,
+//! cannot call these tools. The mail tools are deferred: requests do not declare them, and models call them with `call_tool`,
 //! because most sessions have one agent. The description of `fork` explains how to send mail.
 
 use std::sync::{Arc, Weak};
