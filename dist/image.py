@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes an OCI layout for one or more machines: the program and certificates, on nothing. `skopeo copy --all` pushes it."""
+"""Writes an OCI layout for one or more machines: the program and certificates, without a base image. `skopeo copy --all` pushes it."""
 
 import argparse
 import hashlib

@@ -26,7 +26,7 @@ pub(crate) fn commit(root: &Path) -> Option<(String, Vec<PathBuf>)> {
     Some((digits.to_owned(), changing.collect()))
 }
 
-/// Returns the commit of `branch` in `packed-refs`, whose lines are `COMMIT BRANCH`.
+/// Returns the line of `branch` in `packed-refs`, which begins with its commit: `COMMIT BRANCH`.
 fn packed(common: &Path, branch: &str) -> Option<String> {
     let packed = fs::read_to_string(common.join("packed-refs")).ok()?;
     let line = packed.lines().find(|line| line.split(' ').nth(1) == Some(branch))?;

@@ -37,8 +37,8 @@ pub fn measure(report: &mut Report) {
         "Sub-agents",
         &format!(
             "A turn in a process of its own, in which the model forks {CHILDREN} children at once. The model answers a child after \
-             {ANSWER_MS} ms, and the parent at once. Medians of {RUNS} runs: the time until the process ends, which is \
-             at least one child's answer; all requests; the concurrent requests of children."
+             {ANSWER_MS} ms, and the parent immediately. Medians of {RUNS} runs: the time until the process ends, which \
+             includes at least one child's answer; the number of requests; the highest number of concurrent requests of children."
         ),
     );
     report.table(

@@ -18,7 +18,8 @@ fn existing(patchbay: &Patchbay, session: &str) -> Value {
     params
 }
 
-/// Loads a session in another process and returns the messages before the response, and those after it up to the list of commands.
+/// Loads a session in another process and returns the messages before the response, and those after it up to the session's
+/// title.
 fn load(patchbay: &Patchbay, session: &str) -> (Vec<Value>, Vec<Value>) {
     let mut peer = Peer::initialized(patchbay);
     let params = existing(patchbay, session);
@@ -83,7 +84,7 @@ fn loaded_fork_has_what_it_inherits_and_cards_for_the_others() {
     let shown = updates(&replayed, "tool_call_update");
     assert!(shown.iter().any(|update| update.to_string().contains("Three.")), "{shown:?}");
     assert_eq!(updates(&after, "session_info_update")[0]["title"], "say One.");
-    // With the root in view, the order is reversed.
+    // With the root in view, it is the other way round: its own turn is in the conversation, and the child's is not.
     let mut peer = Peer::initialized(&patchbay);
     let params = existing(&patchbay, &session);
     peer.call(1, "session/resume", params);
@@ -138,7 +139,7 @@ fn loaded_answers_have_their_thoughts_and_no_guessed_changes() {
     let (replayed, _) = load(&patchbay, &patchbay.last_session());
     let thoughts = updates(&replayed, "agent_thought_chunk");
     assert!(thoughts[0]["content"]["text"].as_str().unwrap().starts_with("Thinking at level low"), "{thoughts:?}");
-    // The earlier contents of the file are not stored.
+    // A stored call does not contain the earlier text of the file, so no diff is shown.
     let call = updates(&replayed, "tool_call")[0];
     assert_eq!((&call["rawInput"]["text"], call.get("content")), (&json!("new\n"), None), "{call}");
     assert!(!Value::from(replayed).to_string().contains(r#""type":"diff""#));
@@ -224,7 +225,7 @@ fn fork_is_answered_before_the_first_words_of_the_child() {
 }
 
 #[test]
-fn only_prompt_that_is_given_up_stops_everything_that_it_began() {
+fn sole_prompt_that_is_given_up_stops_everything_that_it_began() {
     let patchbay = Patchbay::quick();
     let mut peer = Peer::initialized(&patchbay);
     let session = peer.session(&patchbay, 1);
@@ -254,7 +255,7 @@ fn one_of_several_prompts_is_given_up_alone() {
     assert_eq!((&answer["id"], &answer["result"]["stopReason"]), (&json!(2), &json!("end_turn")));
     let shown = said(&peer.take());
     assert!(shown.contains("First.") && !shown.contains("Never"), "{shown}");
-    // One id is unknown, and one is already answered.
+    // One request is already answered; the other two ids are unknown.
     for id in [json!(2), json!(77), json!("x")] {
         peer.notify("$/cancel_request", json!({"requestId": id}));
     }

@@ -190,7 +190,7 @@ async fn path_of_the_workspace_is_guarded() {
     assert!(refusal(".patchbay/agents/x/AGENTS.md").await.contains("Patchbay's own files"));
     assert!(refusal("pipe").await.contains("a pipe, a socket or a device"));
     std::fs::File::create(patchbay.workspace().join("huge.png")).unwrap().set_len(1 << 30).unwrap();
-    assert_eq!(refusal("huge.png").await, "Error: 'huge.png' has 1,073.7 MB; the limit of an attached file is 10 MiB.");
+    assert_eq!(refusal("huge.png").await, "Error: 'huge.png' is 1,073.7 MB; the limit for an attached file is 10 MiB.");
 }
 
 #[test]

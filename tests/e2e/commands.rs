@@ -136,7 +136,7 @@ fn alias_runs_its_skill_unless_it_is_ambiguous() {
     }
     assert_eq!(answers[4].rows()[0], ("skill", "Of a."));
     assert!(!answers[5].message().contains("/go"), "{}", answers[5].message());
-    // No built-in command has this name.
+    // No built-in command is named 'memory', so /memory is the alias of 'recall'.
     let added = "Skill 'recall' is in the conversation. Your next message is its input.";
     assert_eq!((answers[6].code(), answers[6].message()), ("skill_added", added));
 }

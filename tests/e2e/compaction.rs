@@ -1,4 +1,5 @@
-//! Conversations whose last exchange alone is longer than the model can read or larger than the server accepts.
+//! Conversations whose last message, with its answers and results, is alone longer than the model can read or larger than the
+//! server accepts.
 
 use patchbay_tests::{
     answers::Answer,
@@ -13,8 +14,8 @@ const INSTRUCTION: &str = "Summarise the conversation so far.";
 /// The text that precedes a summary.
 const SUMMARY: &str = "Summary of the conversation so far";
 
-/// Starts a server that refuses requests of more than `limit` bytes as too long. Other requests than for a summary are answered
-/// with `first`.
+/// Starts a server that refuses requests of more than `limit` bytes as too long. It answers requests for a summary with
+/// "In short.", requests that contain a summary with "Done.", and all others with `first`.
 fn server(limit: usize, first: Vec<u8>) -> Server {
     let words = "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens.";
     Server::new(move |request| match body(request) {
@@ -29,7 +30,7 @@ fn body(request: &str) -> &str {
     request.split_once("\r\n\r\n").unwrap().1
 }
 
-/// Creates a home whose model at `server` has a known context window.
+/// Creates a home with a model at `server` whose context window is configured as `window` tokens.
 fn home(server: &Server, window: u32) -> Patchbay {
     CHAT.home(server, &format!("models = [{{ id = \"local-1\", context_window = {window} }}]\n"))
 }
@@ -39,7 +40,7 @@ fn answers(patchbay: &Patchbay, lines: &[&str]) -> Vec<Answer> {
     patchbay.answers(&[&[model.as_str()], lines].concat()).split_off(1)
 }
 
-/// The results of 20 calls in one answer are longer than the window, whose size only the server knows.
+/// The results of 20 calls in one answer are longer than the server accepts; the configured window is much larger.
 #[test]
 fn results_that_are_too_long_are_shortened_for_the_summary() {
     let limit = 200_000;

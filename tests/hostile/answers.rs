@@ -26,7 +26,7 @@ async fn result_that_violates_the_abi_is_invalid() {
         ),
         (Guest::calling(&text("(i32.const -1)", "(i32.const 1)")), "string pointer/length out of bounds of memory"),
         (Guest::calling(&text("(i32.const -1)", "(i32.const -1)")), "string pointer/length out of bounds of memory"),
-        // The same for the list.
+        // A list that ends outside of the memory, one whose end overflows, and one that is misaligned.
         (Guest::calling(&pieces("(i32.const 262140)", "(i32.const 2)")), "list pointer/length out of bounds of memory"),
         (
             Guest::calling(&pieces("(i32.const 131072)", "(i32.const -1)")),
@@ -87,7 +87,7 @@ async fn json_content_must_be_valid_json() {
     }
     let nested = format!("{}{}", "[".repeat(100), "]".repeat(100));
     harness.call(&json(&nested)).await.unwrap();
-    // JSON keeps its escapes; other control characters are cleaned as in text, whether literal or escaped.
+    // Strings and keys are cleaned like text after parsing: hidden characters are removed, literal or escaped, and newlines stay.
     let deceit = "{\"k\u{202e}ey\": [\"a\u{9b}31mb\", \"c\\u202ed\\u001b[2Je\", \"line\\nline\"]}";
     let output = harness.call(&json(deceit)).await.unwrap();
     assert_eq!(output.content, [Content::Json(json!({"key": ["a31mb", "cd[2Je", "line\nline"]}))]);
@@ -126,7 +126,7 @@ async fn displayed_content_is_cleaned() {
 async fn failure_kind_is_a_short_word() {
     let guest = Guest::calling(&failure((131_072, 5000), (131_072, 5000))).with(&data(131_072, [b'k'; 5000]));
     let Failure::Failed { kind, message } = Harness::new(small_limits()).assert_call_fails(&guest).await else {
-        panic!("not its own")
+        panic!("not a failure that the tool returned")
     };
     assert_eq!(kind, format!("{}…", "k".repeat(64)));
     assert_eq!(message.len(), 5000);

@@ -76,7 +76,7 @@ const SECTIONS: &[(&str, &str, &[&str])] = &[
 fn document_has_the_screens() {
     let mut text = String::from(
         "# The terminal\n\nThese are screens of the program, 80 columns wide, as recorded by its tests. `make screens` generates \
-         this page. [using.md](using.md) explains what the commands do; `?` and Enter lists the keys.\n",
+         this page. [using.md](using.md) explains what the commands do; `?` followed by Enter lists the keys.\n",
     );
     for (title, about, screens) in SECTIONS {
         write!(text, "\n## {title}\n\n{about}\n").unwrap();
@@ -88,8 +88,8 @@ fn document_has_the_screens() {
         }
     }
     text.push_str(
-        "\n## Other terminals\n\n- `NO_COLOR=1` turns colours off; bold and faint text remain.\n- With `TERM=dumb` or `--plain`, and \
-         without a terminal, lines are read and answers are printed without any drawing.\n- Ctrl+Z, SIGTERM, SIGHUP and a crash restore the terminal's modes.\n",
+        "\n## Other terminals\n\n- `NO_COLOR=1` turns colours off; bold and faint text remain.\n- With `TERM=dumb` or `--plain`, or if standard input or output is not a \
+         terminal, lines are read and answers are printed without any drawing.\n- Ctrl+Z, SIGTERM, SIGHUP and a crash restore the terminal's modes.\n",
     );
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/terminal.md");
     if env::var_os("UPDATE_DOCS").is_some() {

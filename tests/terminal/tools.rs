@@ -46,7 +46,7 @@ pub(crate) fn succeeded(stage: &Stage) {
 
 pub(crate) fn failed(stage: &Stage) {
     let terminal = stage.open(stage.demo());
-    terminal.press(&paste("call calc__eval {\"expression\": \"1 MB + 1 s\"}\nthen say It cannot be done."));
+    terminal.press(&paste("call calc__eval {\"expression\": \"1 MB - 2\"}\nthen say It cannot be done."));
     terminal.press(ENTER);
     terminal.wait_for_text("It cannot be done.");
     terminal.wait_until_idle();

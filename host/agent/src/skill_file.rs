@@ -131,7 +131,7 @@ fn answer(path: &str, file: &SkillFile, offset: u64, limit: u64) -> Result<Inter
     if let Some(media_type) = media::image_or_pdf(contents) {
         if size > MEDIA_BYTES {
             let message =
-                format!("'{shown}' has {}; the limit of an image or a PDF is 5 MiB.", text::size(size as u64));
+                format!("'{shown}' is {}; the limit for an image or a PDF is 5 MiB.", text::size(size as u64));
             return Err(InternalError { code: Code::SkillFileBinary, message });
         }
         let value = json!({"path": path, "size": size, "media_type": media_type});
@@ -235,6 +235,6 @@ mod tests {
         let mut large = b"%PDF-".to_vec();
         large.resize(MEDIA_BYTES + 1, 0);
         let error = answer("x.pdf", &file(large), 0, 10).unwrap_err();
-        assert_eq!(error.message, "'x.pdf' has 5.2 MB; the limit of an image or a PDF is 5 MiB.");
+        assert_eq!(error.message, "'x.pdf' is 5.2 MB; the limit for an image or a PDF is 5 MiB.");
     }
 }

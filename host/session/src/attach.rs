@@ -203,6 +203,6 @@ mod tests {
         let file = File::options().write(true).open(&path).unwrap();
         file.set_len(1 << 30).unwrap();
         let huge = File::open(&path).unwrap();
-        assert!(read("a.txt", &huge).unwrap_err().message.starts_with("'a.txt' has 1,073.7 MB;"));
+        assert!(read("a.txt", &huge).unwrap_err().message.starts_with("'a.txt' is 1,073.7 MB;"));
     }
 }

@@ -9,7 +9,7 @@ use crate::mail::minute;
 /// Size limit of one mail's text in a notification, in bytes. The summary of a report has at most 2,000 characters, so a report
 /// in English is shown whole.
 const MAIL_BYTES: usize = 4 << 10;
-/// Size limit of all messages in a notification, as JSON, in bytes. The longest reports of eight children fit.
+/// Size limit of all messages in a notification, as JSON, in bytes. Eight full-length reports in English fit.
 const ALL_BYTES: usize = 32 << 10;
 /// Maximum number of messages in a notification, and of messages that are read from the store for it.
 pub(crate) const MAILS: u32 = 64;
@@ -34,7 +34,7 @@ struct ShownMail<'a> {
     more_bytes: Option<usize>,
 }
 
-/// Writes the notification about `unread` mails. The first `mails` are shown, in this order, until a limit is reached.
+/// Writes the notification: the number of unread messages, then as many of `mails` as fit, in this order.
 pub(crate) fn notification(unread: u64, mails: &[MailRow]) -> Notification {
     let s = if unread == 1 { "" } else { "s" };
     let mut content = format!("[Notification: You have {unread} unread message{s} in your inbox]");

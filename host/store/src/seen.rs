@@ -59,7 +59,7 @@ impl Store {
             }
             Ok(())
         };
-        self.database.write_later("what files of skills held", job).await;
+        self.database.write_later("the record of skill files", job).await;
     }
 }
 
@@ -101,7 +101,7 @@ mod tests {
         assert_eq!(
             (seen("/one", "p").await, seen("/one", "q").await),
             (vec![], vec![b]),
-            "each root is of one program"
+            "a root keeps the records of one program only"
         );
         store.collect().await.unwrap();
         assert_eq!((seen("/one", "q").await, seen("/two", "p").await), (vec![], vec![]));

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use patchbay_tests::binary::Ran;
 
-/// Maximum number of lines of a compiler's message in the document.
+/// Maximum number of lines of an output in docs/errors-for-authors.md.
 const LINES: usize = 24;
 
 /// Returns the lines that are about a mistake: standard error first, then the findings on standard output.
@@ -33,7 +33,7 @@ fn without_warnings(lines: &[String]) -> Vec<&str> {
     lines.filter(|line| !is_summary(line)).collect()
 }
 
-/// Returns the first lines of a text, for the document.
+/// Returns the text, shortened in the middle to `LINES` lines for docs/errors-for-authors.md.
 pub fn excerpt(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     if lines.len() <= LINES {
@@ -43,7 +43,7 @@ pub fn excerpt(text: &str) -> String {
     format!("{}\n…\n{}", start.join("\n"), end.join("\n"))
 }
 
-/// Returns whether a line is cargo's progress or the figures of a call.
+/// Returns whether a line is cargo's progress, the resource usage of a call (`used:`), or the session's id (`Session:`).
 fn is_progress(line: &str) -> bool {
     const CARGO: &[&str] = &[
         "Compiling",

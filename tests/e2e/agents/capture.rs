@@ -155,7 +155,7 @@ async fn lines_are_captured_while_a_turn_runs() {
     assert_eq!(wait_for_end(running).await.code.as_str(), "turn_cancelled");
 }
 
-/// A captured line does not reach a model by the conversation, a retry, a summary, a child, a tool's model call, mail, or a
+/// A captured line does not reach a model through the conversation, a retry, a summary, a child, a change of model, mail or a
 /// restart.
 #[tokio::test(flavor = "multi_thread")]
 async fn captured_lines_are_in_no_request() {
@@ -168,7 +168,7 @@ async fn captured_lines_are_in_no_request() {
     }
     play.run("/capture").await;
     play.run("The walrus dances").await;
-    // Meanwhile another agent works, which was forked without the captured lines.
+    // Meanwhile, mail begins a turn of the agent whose lines are being captured.
     play.finish(&format!("/mail-send {root} \"Wake up\"")).await;
     let play = play.restarted().await;
     play.run("/cancel").await;

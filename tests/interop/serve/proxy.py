@@ -1,4 +1,7 @@
-"""Reaches the server through Caddy, with the file of docs/serve.md: the bridge by wss, a script and a browser by https."""
+"""Reaches the server through Caddy, configured with the Caddyfile from docs/serve.md.
+
+The bridge connects over wss, and curl over https, once as a script with a token and once as a browser with a cookie.
+"""
 
 import json
 import os
@@ -9,7 +12,7 @@ from checks import equal
 from document import EXAMPLE, Bridge, Page, free_port, wait_for
 from home import PATCHBAY
 
-# The authority of its certificates is its own, and it changes nothing outside of its folder.
+# Keeps Caddy to itself: no admin endpoint, no root certificate installed on the system, no listener for redirects.
 ALONE = "{\n\tadmin off\n\tskip_install_trust\n\tauto_https disable_redirects\n}\n"
 
 

@@ -58,7 +58,7 @@ pub(super) fn locations(call: &ToolCall, workspace: &str) -> Vec<Value> {
 }
 
 /// Returns the changes that a call makes to files; none for other calls and for large changes. `before` contains the files that the
-/// call replaces. If a file is missing there, as for stored calls, no change is shown, because a wrong diff is worse than none.
+/// call replaces. If it has no entry for a file, as for stored calls, no change is shown, because a wrong diff is worse than none.
 pub(super) fn diffs(call: &ToolCall, workspace: &str, before: &FilesBefore) -> Vec<Value> {
     let is_short = |text: &str| text.len() <= DIFF_BYTES;
     let diff = |path: &str, old: Option<&str>, new: &str| {
@@ -132,7 +132,8 @@ impl PatchHunk {
     }
 }
 
-/// Returns the files of a unified diff as the tool `patch` finds them. Changes that the tool would refuse are left out.
+/// Returns the files of a unified diff, found as the tool `patch` finds them. Hunks that change no text are left out. A patch that
+/// the tool would refuse may still have files here.
 fn patched_files(patch: &str) -> Vec<PatchedFile<'_>> {
     let lines: Vec<&str> = patch.lines().collect();
     let (mut files, mut at) = (Vec::new(), 0);

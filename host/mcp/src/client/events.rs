@@ -14,7 +14,7 @@ pub(super) struct EventReader {
 pub(super) struct TooLong;
 
 impl EventReader {
-    /// Returns a reader of events with at most `limit` bytes of data.
+    /// Returns a reader of events. `limit` is the size limit in bytes of an event's data together with the line that is being read.
     pub(super) fn new(limit: usize) -> Self {
         Self { line: Vec::new(), data: None, limit }
     }

@@ -21,7 +21,7 @@ fn moves_view(line: &str) -> bool {
     line.split_whitespace().next().is_some_and(|name| MOVES_VIEW.contains(&name))
 }
 
-/// A line of this front that has not ended.
+/// A line of this front whose outcome was not handled yet.
 pub(super) struct SubmittedLine {
     pub(super) agent: AgentId,
     /// Whether it is `/help` without an argument, whose error gets a hint.
@@ -54,7 +54,7 @@ pub(super) struct FrontActivity {
     pub(super) queue: QueueView,
     /// The texts of waiting lines, which are printed when their turns begin.
     pub(super) texts: BTreeMap<LineId, String>,
-    /// Commands that wait for others, in the order in which they were entered.
+    /// Lines that wait for a command, in the order in which they were entered.
     unshown: Vec<UnshownLine>,
     /// Whether the waiting lines are sent as soon as the running work has stopped.
     pub(super) sends_after_stop: bool,

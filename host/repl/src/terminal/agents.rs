@@ -1,5 +1,5 @@
 //! The agents of the session: which one is shown, what the terminal prints about the others, and how the view moves.
-//! The loop in `terminal` passes events of agents and outcomes of commands.
+//! The loop in `terminal` calls these methods with events of agents and outcomes of commands.
 
 use std::time::Instant;
 
@@ -8,7 +8,7 @@ use patchbay_core::{AgentId, Code, Event, EventKind, MessageKind, Outcome, Rewou
 use super::{Front, typed_paths};
 use crate::{ReplError, words};
 
-/// Length limit of waiting lines that are named in one line, in characters.
+/// Length limit of the texts in a notice about unsent lines, in characters: of each, and of all together.
 const LINES: usize = 200;
 
 impl Front {
@@ -23,7 +23,8 @@ impl Front {
         self.conversation.is_joining = true;
     }
 
-    /// Prints the conversation of the agent that has come into view, unless the outcome of the command comes first.
+    /// Prints the conversation of the agent that has come into view, unless a command that may move the
+    /// view has not ended: its outcome is printed first.
     pub(super) async fn join_if_due(&mut self) -> Result<(), ReplError> {
         if !self.conversation.is_joining || self.activity.is_view_moving() {
             return Ok(());
@@ -59,7 +60,8 @@ impl Front {
         Ok(())
     }
 
-    /// Shows an event about an agent: in full for the agent in view, in at most one line for the others.
+    /// Shows the end of a turn of the agent in view in full, and at most one line for a kill or an event of another agent.
+    /// `show` prints the other events of the agent in view.
     pub(super) fn agent_event(&mut self, event: &Event, now: Instant) {
         let in_view = event.agent == self.conversation.view.id;
         match &event.kind {
@@ -86,7 +88,7 @@ impl Front {
                 }
             }
             EventKind::MailArrived { .. } => self.conversation.is_outdated |= in_view,
-            // A notification and the result of a tool may read mail; a result may change the tasks.
+            // A notification (a row of kind `user`) or a tool may have marked mail as read; a tool may have changed the tasks.
             EventKind::Message { kind: MessageKind::User | MessageKind::Tool, .. } if in_view => {
                 self.conversation.is_outdated = true
             }
@@ -102,7 +104,7 @@ impl Front {
     }
 
     /// Puts the waiting lines of killed agents back into the composer, or names them if it is not empty. After a rewind,
-    /// puts the message before which the conversation continues back into the composer.
+    /// puts the message that the conversation was rewound to back into the composer, if it is empty.
     pub(super) fn give_back(&mut self, outcome: &Outcome) {
         if let Some(rewound) = outcome.rewound() {
             return self.put_back(rewound);

@@ -180,7 +180,7 @@ fn draft_07_keywords_have_their_meaning() {
     }
 }
 
-/// The type or the discriminator is checked before subtrees, which keeps a tree with many kinds of nodes cheap.
+/// The type, `required` or the discriminator is checked before subtrees, which keeps a tree with many kinds of nodes cheap.
 #[test]
 fn recursive_unions_take_few_steps() {
     let kinds: Vec<_> = (0..10)
@@ -194,7 +194,7 @@ fn recursive_unions_take_few_steps() {
             })
         })
         .collect();
-    // Without a discriminator both alternatives check the whole subtree.
+    // These alternatives have no discriminator, but `required` is checked before subtrees, so `a` is rejected at once.
     let alike: Vec<_> = ["a", "b"]
         .iter()
         .map(|name| {

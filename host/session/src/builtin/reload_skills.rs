@@ -45,7 +45,7 @@ pub(super) static COMMAND: BuiltIn = BuiltIn {
     )
 };
 
-/// Returns all changed files of each changed skill, if both lists of its files are known.
+/// Returns all changed files of each changed skill. A skill is left out if the list of its old or of its new files is not known.
 async fn changed_files<'d>(
     store: &Store,
     old: &Snapshot,

@@ -71,12 +71,14 @@ impl Session {
     /// its outcome is also published as [`EventKind::LineEnded`].
     ///
     /// Commands of an agent that call a tool or change the session run one after another in the order of their lines, even during
-    /// a turn. Commands that only show the session wait for earlier commands that change it. `/kill`, `/mode`, `/quit` and
-    /// `/switch` wait for no other command. Messages, and commands that begin a turn, also run one after another in the order of
+    /// a turn. Commands that only show the session wait for earlier commands that change it. `/kill`, `/mode` and
+    /// `/quit` wait for no other command. Messages, and commands that begin a turn, also run one after another in the order of
     /// their lines. They wait in the queue ([`Session::queue`]) during a turn, unless they join it ([`LineInput::joins`]), and
     /// while an earlier command that changes how turns run, such as `/model`, is running. They also release a held queue, and run
-    /// after its lines. Lines submitted after a `/fork`, `/rewind` or `/switch` that has not ended belong to the agent that it
-    /// brings into view, and wait for it. Commands that only show the session, `/kill`, `/mode` and `/quit` do not.
+    /// after its lines, unless [`LineInput::ahead`] is set. Commands that need an idle agent, such as `/retry` and `/compact`, are
+    /// refused during a turn and otherwise run before the waiting lines. Lines submitted after a `/fork`, `/rewind` or `/switch`
+    /// that has not ended belong to the agent that it brings into view, and wait for it, except for commands that only show the
+    /// session, `/kill`, `/mode` and `/quit`.
     ///
     /// # Panics
     /// Outside of a Tokio runtime.
@@ -266,7 +268,7 @@ impl Session {
     /// as events. `keys` contains the keys of lines that clients sent with a key.
     pub(crate) fn restore_queue(self: &Arc<Self>, rows: Vec<QueueRow>, keys: &BTreeMap<LineId, String>) {
         for row in rows {
-            // Lines of agents that this build does not know stay in the store.
+            // Lines of agents that were not restored stay in the store.
             let Some(agent) = self.agent(row.agent) else { continue };
             let (entry, state) = (LineEntry::Restored(self.queue.restore(&agent, &row)), self.state());
             let accepted = match TypedLine::read(&row.text, &state.snapshot) {
@@ -327,7 +329,7 @@ impl Session {
     }
 }
 
-/// Checks a line before anything of it runs.
+/// Checks a line before any part of it runs.
 fn check(agent: &Agent, typed: &TypedLine, input: &LineInput, state: &SessionState) -> Result<(), Outcome> {
     let bytes = input.text.len();
     if bytes > LINE_BYTES {

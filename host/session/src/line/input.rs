@@ -83,7 +83,7 @@ impl NewAttachment {
         }
         if attachment.media_type == TEXT_MEDIA && attachment.content.len() > TEXT_BYTES {
             let message = format_args!(
-                "'{name}' has {}; the limit for text is {} KiB. Name it in your message to let the model read it with a tool.",
+                "'{name}' is {}; the limit for text is {} KiB. Name it in your message to let the model read it with a tool.",
                 text::size(attachment.content.len() as u64),
                 TEXT_BYTES >> 10
             );
@@ -139,7 +139,8 @@ impl NewAttachment {
         (&self.name, &self.media_type)
     }
 
-    /// Returns the media type: an image type, `application/pdf`, [`TEXT_MEDIA`], or the type that the client named.
+    /// Returns the media type: an image type, `application/pdf`, [`TEXT_MEDIA`], the type that the client named, or
+    /// `application/octet-stream`.
     pub fn media_type(&self) -> &str {
         &self.media_type
     }
@@ -170,7 +171,7 @@ impl LineInput {
         self.attachments.iter().map(|attachment| attachment.name.clone()).collect()
     }
 
-    /// Checks the kinds, the number and the size of the files, before anything of the line runs.
+    /// Checks the kinds, the number and the size of the files, before any part of the line runs.
     ///
     /// # Errors
     /// The outcome of a line that is refused.
@@ -187,7 +188,7 @@ impl LineInput {
         if bytes > LINE_FILES_BYTES {
             let (size, most) = (text::size(bytes as u64), LINE_FILES_BYTES >> 20);
             return Err(refused(format_args!(
-                "the attached files have {size} in total; the limit for one line is {most} \
+                "the attached files are {size} in total; the limit for one line is {most} \
                 MiB."
             )));
         }
@@ -250,7 +251,7 @@ pub(crate) fn refused(message: impl Display) -> Outcome {
 
 pub(crate) fn too_large(name: &str, size: u64) -> Outcome {
     let (size, most) = (text::size(size), FILE_BYTES >> 20);
-    refused(format_args!("'{name}' has {size}; the limit of an attached file is {most} MiB."))
+    refused(format_args!("'{name}' is {size}; the limit for an attached file is {most} MiB."))
 }
 
 #[cfg(test)]

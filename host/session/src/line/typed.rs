@@ -99,7 +99,7 @@ impl TypedLine {
         }
     }
 
-    /// Checks the files of the line together, before anything of it runs. A command that ignores files is not refused.
+    /// Checks the files of the line together, before any part of it runs. A command that ignores files is not refused.
     ///
     /// # Errors
     /// The outcome of a line that is refused.

@@ -1,7 +1,7 @@
 """Finds mistakes in a skill's sources without running them.
 
-`patchbay plugin build` runs this in plain CPython, because it takes a tenth of a second and the build takes ten. Nothing of the
-skill is imported, so a stranger's skill is not run outside of the sandbox. Mistakes that only show when the modules run are found by
+`patchbay plugin build` runs this in plain CPython, because it takes a tenth of a second, and the build takes ten seconds. Nothing
+of the skill is imported, so a stranger's skill is not run outside of the sandbox. Mistakes that only show when the modules run are found by
 `patchbay_sdk.entry`, in the sandbox.
 """
 

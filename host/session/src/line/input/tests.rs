@@ -49,9 +49,9 @@ fn sizes_are_limited_each_and_together() {
     };
     let most = usize::try_from(FILE_BYTES).unwrap();
     let whole = NewAttachment::new("a.pdf", image(most)).unwrap();
-    let expected = "Error: 'a.pdf' has 10.5 MB; the limit of an attached file is 10 MiB.";
+    let expected = "Error: 'a.pdf' is 10.5 MB; the limit for an attached file is 10 MiB.";
     assert_eq!(message(NewAttachment::new("a.pdf", image(most + 1))), expected);
-    let expected = "Error: 'a.txt' has 262 KB; the limit for text is 256 KiB. Name it in your message to let the model read it \
+    let expected = "Error: 'a.txt' is 262 KB; the limit for text is 256 KiB. Name it in your message to let the model read it \
                     with a tool.";
     assert_eq!(message(NewAttachment::new("a.txt", vec![b'a'; TEXT_BYTES + 1])), expected);
     assert!(NewAttachment::new("a.txt", vec![b'a'; TEXT_BYTES]).is_ok());
@@ -59,7 +59,7 @@ fn sizes_are_limited_each_and_together() {
     let rest = NewAttachment::new("b.pdf", image(2 << 20)).unwrap();
     assert!(check(vec![whole.clone(), whole.clone()]).is_ok());
     let refused = check(vec![whole.clone(), whole, rest]).unwrap_err();
-    assert_eq!(refused.message, "the attached files have 23.1 MB in total; the limit for one line is 20 MiB.");
+    assert_eq!(refused.message, "the attached files are 23.1 MB in total; the limit for one line is 20 MiB.");
     let small = NewAttachment::new("c.txt", b"c".to_vec()).unwrap();
     assert!(check(vec![small.clone(); 20]).is_ok());
     assert_eq!(check(vec![small; 21]).unwrap_err().message, "21 files are attached; the limit of a line is 20.");
