@@ -1,5 +1,5 @@
-//! Sessions of `patchbay acp` with several agents: how they load, which work a cancelled prompt stops, and the order of messages to
-//! a client.
+//! Sessions of `patchbay acp`, with one or several agents: how they are listed, loaded, resumed and closed, which work a cancelled
+//! prompt stops, questions to the user, and the order of messages to a client.
 
 use patchbay_tests::{
     acp::{Peer, in_workspace, prompt, said, updates},

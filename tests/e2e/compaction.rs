@@ -1,5 +1,5 @@
-//! Conversations whose last message, with its answers and results, is alone longer than the model can read or larger than the
-//! server accepts.
+//! Conversations in which the last message, together with its answers and results, is already too long for the model or too large
+//! for the server, even without the rest of the conversation.
 
 use patchbay_tests::{
     answers::Answer,

@@ -60,8 +60,8 @@ impl Front {
         Ok(())
     }
 
-    /// Shows the end of a turn of the agent in view in full, and at most one line for a kill or an event of another agent.
-    /// `show` prints the other events of the agent in view.
+    /// If a turn of the agent in view ends, shows the whole outcome. Shows at most one line for an event of another agent, or if
+    /// any agent is killed. `show` prints the other events of the agent in view.
     pub(super) fn agent_event(&mut self, event: &Event, now: Instant) {
         let in_view = event.agent == self.conversation.view.id;
         match &event.kind {

@@ -1,5 +1,6 @@
-//! Accepts lines. Submitting a line returns its id immediately. How the line is handled is decided at that moment, from the
-//! session's current state. The line then runs in its own task until it ends or is stopped.
+//! Accepts lines. Submitting a line returns its id immediately. Usually, how the line is handled is decided at that moment, from
+//! the session's current state; a line that waits for a command that moves the view is decided when that command has ended. The
+//! line then runs in its own task until it ends or is stopped.
 
 use std::{
     collections::BTreeMap,
@@ -71,14 +72,15 @@ impl Session {
     /// its outcome is also published as [`EventKind::LineEnded`].
     ///
     /// Commands of an agent that call a tool or change the session run one after another in the order of their lines, even during
-    /// a turn. Commands that only show the session wait for earlier commands that change it. `/kill`, `/mode` and
-    /// `/quit` wait for no other command. Messages, and commands that begin a turn, also run one after another in the order of
-    /// their lines. They wait in the queue ([`Session::queue`]) during a turn, unless they join it ([`LineInput::joins`]), and
-    /// while an earlier command that changes how turns run, such as `/model`, is running. They also release a held queue, and run
-    /// after its lines, unless [`LineInput::ahead`] is set. Commands that need an idle agent, such as `/retry` and `/compact`, are
-    /// refused during a turn and otherwise run before the waiting lines. Lines submitted after a `/fork`, `/rewind` or `/switch`
-    /// that has not ended belong to the agent that it brings into view, and wait for it, except for commands that only show the
-    /// session, `/kill`, `/mode` and `/quit`.
+    /// a turn. Commands that only show the session wait for earlier commands that change it. `/kill`, `/mode` and `/quit` wait for
+    /// no other command. Lines submitted after a `/fork`, `/rewind` or `/switch` that has not ended belong to the agent that it
+    /// brings into view, and wait for it, except for commands that only show the session, `/kill`, `/mode` and `/quit`.
+    ///
+    /// Messages, and commands that begin a turn, also run one after another in the order of their lines. They wait in the queue
+    /// ([`Session::queue`]) while an earlier command that changes how turns run, such as `/model`, is running. They also wait there
+    /// during a turn, unless they join that turn ([`LineInput::joins`]). They release a held queue and run after its lines, unless
+    /// [`LineInput::ahead`] is set. Commands that need an idle agent, such as `/retry` and `/compact`, are refused during a turn
+    /// and otherwise run before the waiting lines.
     ///
     /// # Panics
     /// Outside of a Tokio runtime.
@@ -104,8 +106,9 @@ impl Session {
         self.receive(self.host.store.source().line_id(), command.into(), true)
     }
 
-    /// Stops a line: its tool is stopped, its turn is cancelled and keeps the partial answer. The queue of its agent is then
-    /// held. A line that waits leaves the queue. Returns false if the line has ended.
+    /// Stops a line. If it runs a tool, the tool is stopped. If it runs a turn, the turn is cancelled and keeps the partial answer,
+    /// and the queue of its agent is then held. Later lines that wait for it, because it changes how turns run, are held. A line
+    /// that waits leaves the queue. Returns false if the line has ended.
     pub fn stop(&self, line: LineId) -> bool {
         match self.moves.remove(line) {
             Some(behind) => {

@@ -15,8 +15,9 @@ const TEXT_BYTES: usize = 256 << 10;
 const FILES: usize = 20;
 /// Size limit of all files of one line in bytes. They must fit in one request, which contains them as base64: 27 MiB.
 const LINE_FILES_BYTES: usize = 20 << 20;
-/// Size limit of the attached files that are kept in memory for all lines of the process, in bytes. Files attached to a message
-/// are stored when it waits or when its turn begins; files attached to a command stay in memory until it ends.
+/// Size limit of the attached files that are kept in memory for all lines of the process, in bytes. Files of a line
+/// that begins a turn are stored when the line waits or when its turn begins; files of any other command stay in memory until it
+/// ends.
 const MEMORY_BYTES: usize = 128 << 20;
 /// Length limit of a name in characters.
 pub(crate) const NAME: usize = 200;
