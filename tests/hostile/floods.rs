@@ -8,7 +8,7 @@ use crate::support::{
     Harness, KV_GET, LOG, PROGRESS, data, endless_loop, failure, import, imports, permits, pieces, small_limits, text,
 };
 
-const OVER: &str = "component returned more than 65536 bytes (limits.output_bytes)";
+const OVER: &str = "component passed more than 65536 bytes to the host (limits.output_bytes)";
 
 async fn assert_over_output_limit(guest: &Guest) {
     let failure = Harness::new(Limits { memory_bytes: 64 << 20, ..small_limits() }).assert_call_fails(guest).await;

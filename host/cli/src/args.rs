@@ -156,8 +156,8 @@ pub(crate) enum Command {
     /// Serve the tools of your skills to an MCP client, such as an editor or another agent
     ///
     /// The client starts this command and talks to it over standard input and output; with --http, clients connect to a port.
-    /// Each connection gets its own session. Calls run in the sandbox, with the usual grants, limits and journal. No user can be
-    /// asked, so a denied call names the command that grants the missing capability.
+    /// Each connection usually gets its own session. Calls run in the sandbox, with the usual grants, limits and journal. No user
+    /// can be asked, so a denied call usually names the command that grants the missing capability.
     ///
     /// In the other direction, models can call the tools of MCP servers that [mcp.NAME] in config.toml configures, and of servers
     /// of packages that you allow: see 'list' and 'check'.

@@ -114,7 +114,7 @@ pub enum Failure {
         limit: usize,
     },
     /// The call's output is too large.
-    #[error("component returned more than {limit} bytes (limits.output_bytes)")]
+    #[error("component passed more than {limit} bytes to the host (limits.output_bytes)")]
     Output {
         /// The exceeded limit, in bytes.
         limit: usize,

@@ -419,7 +419,7 @@ fn failure_of_a_nested_call_names_its_share() {
     let over = over.map(|failed| failed.map_err(|failure| (failure.code(), failure.to_string())).unwrap_err());
     let share = "this limit is the call's share of the caller's remaining budget";
     let calls = format!("the call made more than 70 host calls (limits.host_calls); {share}");
-    let bytes = format!("component returned more than 50 bytes (limits.output_bytes); {share}");
+    let bytes = format!("component passed more than 50 bytes to the host (limits.output_bytes); {share}");
     assert_eq!(over, [(Code::LimitHostCalls, calls), (Code::LimitOutput, bytes)]);
 }
 
