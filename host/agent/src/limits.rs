@@ -33,7 +33,7 @@ pub struct SessionLimits {
     /// (`limit_wakes`).
     #[schemars(range(min = 1, max = 10_000))]
     pub wakes: u32,
-    /// Mails in the inbox of an agent. An agent that does not read its mail does not fill the disk (`limit_mail`).
+    /// Mails in the inbox of an agent. Reports of its children are delivered even if it is full (`limit_mail`).
     #[schemars(range(min = 1, max = 100_000))]
     pub mails: u32,
     /// Bytes of tool results, including images, that a session may store between two messages from a person; then the turn ends.
@@ -41,8 +41,8 @@ pub struct SessionLimits {
     /// (`limit_results`).
     #[schemars(range(min = 1 << 20))]
     pub result_bytes: u64,
-    /// Limits on the skills of one root together (`root_limit`): `own` for your own skills and trusted workspaces, `untrusted` for
-    /// other workspaces.
+    /// Limits on the skills of one root together (`root_limit`): `untrusted` for workspaces that you do not trust, `own` for all
+    /// other roots.
     pub root: RootLimits,
 }
 

@@ -2,7 +2,8 @@
 
 use patchbay_core::{Digest, ToolRecord, completion::ToolCall, text};
 
-/// Number of equal calls in a row after which the user is notified. The turn continues, since polling looks the same.
+/// Number of calls in a row with the same input and result after which the user is notified. The turn continues, since polling
+/// looks the same.
 const MANY: u32 = 5;
 
 /// The last call of a turn and the number of its repetitions.

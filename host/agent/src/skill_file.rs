@@ -18,7 +18,7 @@ const DEFAULT_LIMIT: u64 = 16_384;
 const MAX_LIMIT: u64 = 65_536;
 /// Size limit of an image or a PDF, in bytes.
 const MEDIA_BYTES: usize = 5 << 20;
-/// Maximum number of files that a list names.
+/// Maximum number of files that are listed after a skill's instructions.
 const LISTED: usize = 100;
 /// The path that lists the files.
 const LIST: &str = ".";

@@ -26,7 +26,7 @@ use crate::{
     requests::{PermitSink, RequestRank, WaitNotice},
 };
 
-/// Tokens of an answer if the model's limit is not known.
+/// Maximum tokens of an answer if the model's limit is not known.
 const UNKNOWN_ANSWER: u64 = 32_768;
 /// To fit a request into the budget, an answer's token limit is halved, but not below this number.
 const LEAST_ANSWER: u64 = 4_096;

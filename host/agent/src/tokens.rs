@@ -5,7 +5,7 @@ use patchbay_core::{
     completion::{Block, Message, Part, Piece},
 };
 
-/// Bytes per token. The estimate is low, because the number of tokens must not be underestimated.
+/// Bytes per token, a low estimate, because the number of tokens must not be underestimated.
 pub(crate) const BYTES_PER_TOKEN: u64 = 3;
 /// Tokens of an image, according to the providers' rules of thumb.
 const TOKENS_PER_BLOB: u64 = 1_600;

@@ -23,7 +23,7 @@ use crate::{
 const ORDER: u64 = 64 << 20;
 /// Size limit of each file that a program in the cage writes, in bytes.
 const FILE: u64 = 1 << 30;
-/// The number of processes that one program may have.
+/// The number of processes that one program may have, on Linux.
 #[cfg(target_os = "linux")]
 pub(crate) const PROCESSES: usize = 512;
 

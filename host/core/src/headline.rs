@@ -3,7 +3,7 @@
 
 use crate::{AgentId, Code, Event, EventKind, Outcome, text};
 
-/// Length limit of the answer or the error in a headline, in characters.
+/// Length limit of the answer or the error in the line about another agent's turn, in characters.
 const WORDS: usize = 60;
 
 impl Event {

@@ -27,8 +27,8 @@ pub struct CredentialConfig {
     /// machine.
     #[schemars(with = "String")]
     pub origin: Origin,
-    /// The environment variable of the secret, or a list of variables, of which the first that is set is used. The
-    /// default is the credential's name in capitals, with `_` for `-`, and `_TOKEN`: `GITHUB_TOKEN`.
+    /// The environment variable of the secret, or a list of variables, of which the first that is not empty is used. The default is
+    /// the credential's name in capitals, with `_` for `-`, and `_TOKEN`: `GITHUB_TOKEN`.
     pub env: Option<Variables>,
     /// A command that prints the secret: a list of a program and its arguments, instead of `env`. It is run without
     /// a shell when a request needs the secret: [providers.md](providers.md#a-key-from-a-command).

@@ -24,9 +24,9 @@ pub struct CommandLine(Vec<String>);
 const LIMIT_MS: u64 = 10_000;
 /// The largest `key_command_ms`: enough time to log in with a browser.
 pub const KEY_COMMAND_MS: u64 = 600_000;
-/// Maximum number of a command's program and arguments.
+/// Maximum number of words of a command: the program and its arguments.
 const WORDS: usize = 64;
-/// Size limit of each of them, in bytes.
+/// Size limit of each word, in bytes.
 const WORD_BYTES: usize = 4096;
 /// How many characters of a command are shown.
 const SHOWN: usize = 400;

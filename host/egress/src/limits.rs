@@ -13,7 +13,7 @@ const HEADERS: usize = 1_000;
 const HEADER_BYTES: usize = 256 << 10;
 /// The largest configurable size of a body, in bytes.
 const GIGABYTE: u64 = 1 << 30;
-/// The largest `requests_at_once` and `owner_requests_at_once`: more than a process has file descriptors for.
+/// The largest `requests_at_once` and `owner_requests_at_once`: more than a process usually has file descriptors for.
 const REQUESTS: usize = 10_000;
 
 /// Limits of one request and of its response. `[egress]` in `config.toml` sets them.

@@ -35,7 +35,7 @@ impl Key {
 pub(crate) struct Pools(Mutex<Vec<(Key, Client)>>);
 
 impl Pools {
-    /// Number of clients that are kept: more than a session has plugins and providers.
+    /// Number of HTTP clients that are kept: more than a session has plugins and providers.
     const KEPT: usize = 32;
     /// Idle connections that are kept for each host.
     pub(crate) const IDLE_PER_HOST: usize = 4;

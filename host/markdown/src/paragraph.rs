@@ -13,7 +13,7 @@ use crate::{
     wrap::wrap,
 };
 
-/// How many of the last rows stay open. Committing the last rows together makes the fewest visible changes.
+/// How many of the last rows of an unfinished paragraph are held back. Printing them together makes the fewest visible changes.
 const OPEN_ROWS: usize = 2;
 
 /// The smallest growth between two parses of the source, in bytes.

@@ -8,7 +8,8 @@ use crate::{
     style::{TextSpan, append},
 };
 
-/// A longer word is broken; a shorter one stays whole even if the row gets too long, because it may be an address.
+/// A word of more than this many columns is broken; a shorter one stays whole even if the row gets too long, because it may be an
+/// address.
 const MAX_WORD: usize = 1_000;
 
 pub(crate) struct WrappedRow {

@@ -24,9 +24,9 @@ pub struct ProviderConfig {
     /// The name of the adapter: a bundled one, or a file of the `providers` folder. The default is the name of the
     /// table. With another name, the table makes another instance of the adapter.
     pub adapter: Option<Name>,
-    /// The destination of all requests: `https://HOST[:PORT][/PATH]`, or `http` for this machine. A bundled adapter
-    /// under its own name has a default, and an adapter file may suggest one. Another instance of an adapter needs this key,
-    /// unless the adapter sends no requests.
+    /// The destination of all requests: `https://HOST[:PORT][/PATH]`; `http` only for this machine, unless `allow_private` is set.
+    /// A bundled adapter under its own name has a default, and an adapter file may suggest one. Another instance of an adapter
+    /// needs this key, unless the adapter sends no requests.
     pub origin: Option<String>,
     /// Whether `origin` may be a machine of the private network, even over plain `http`. Without https, the identity of
     /// a server cannot be verified, so this is never the default.

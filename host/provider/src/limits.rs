@@ -14,7 +14,7 @@ const HOUR: u64 = 3_600_000;
 const GIGABYTE: u64 = 1 << 30;
 /// The largest configurable number of actions or requests.
 const MANY: u64 = 1_000_000_000;
-/// The largest text of an answer. It is stored whole in one row.
+/// The largest text of an answer, in bytes. It is stored whole in one row.
 const MAX_TEXT: u64 = 64 << 20;
 /// The largest number of concurrent completions. Each one reserves address space.
 const CONCURRENT: u64 = 10_000;
@@ -49,8 +49,8 @@ pub struct ExchangeLimits {
     /// requests.
     #[schemars(range(min = 1, max = MAX_TEXT))]
     pub text_bytes: usize,
-    /// Fuel of one step of an adapter, about one unit for each instruction. A chunk takes a few hundred thousand, the first
-    /// step of a long conversation some hundred million.
+    /// Fuel of one step of an adapter, about one unit for each instruction. A chunk takes a few hundred thousand, the first step of
+    /// a long conversation a few hundred million.
     #[schemars(range(min = 1))]
     pub step_fuel: u64,
     /// Fuel of all steps of an adapter in one completion. A step is one call of the adapter, for example with a chunk of the

@@ -3,7 +3,7 @@
 use patchbay_core::text;
 use patchbay_session::{Approval, CalledTool, Question, QuestionSubject, SkillCapability};
 
-/// Length limit of a folder in an answer, in characters. The line printed after the answer has the full path.
+/// Length limit of a folder in an offered answer, in characters. The line printed after the answer has the full path.
 const FOLDER: usize = 30;
 
 /// Returns the facts that the user should know before answering, the most important first.

@@ -48,9 +48,9 @@ pub struct Compiler {
     pub keeps_functions: bool,
 }
 
-/// Memory in bytes that every compiler may use (twice as much if it keeps functions): address space, or resident memory where that
-/// is watched. Compilers that need more are started again one at a time, because together they could exhaust the machine's memory.
-/// Python's runtime (18 MB) compiles within this limit.
+/// Memory in bytes that every compiler may use (twice as much if it keeps compiled functions): address space, or resident memory
+/// where that is watched. Compilers that need more are started again one at a time, because together they could exhaust the
+/// machine's memory. Python's runtime (18 MB) compiles within this limit.
 const SHARED_BYTES: u64 = 1 << 30;
 
 /// The complete environment of a compiler. By default the allocator (mimalloc) reserves address space in steps of 1

@@ -17,7 +17,7 @@ use wasmtime::CacheStore;
 
 use crate::{Artefacts, Failure, Limits, artefacts::precompiled, component::invalid, config};
 
-/// Maximum number of bytes that are kept. Python's runtime needs 45 MB, QuickJS 8 MB.
+/// Maximum number of bytes of compiled functions that are kept. Python's runtime needs 45 MB, QuickJS 8 MB.
 const KEPT_BYTES: usize = 64 << 20;
 /// Bytes of a key, the SHA-256 of a function before its compilation.
 const KEY: usize = 32;

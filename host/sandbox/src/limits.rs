@@ -43,16 +43,15 @@ pub struct Limits {
     pub log_lines: u32,
     /// Log bytes of one call (`limit_log`).
     pub log_bytes: usize,
-    /// Bytes that one skill may write to the workspace while a process holds the session. Each name in the
-    /// path of a written file counts as 4096 bytes more. Much more than edited text needs, too little to fill a disk
-    /// (`limit_write`).
+    /// Bytes that one skill may write to the workspace in one session. A new process counts from zero. Each name in the path of a
+    /// written file counts as 4096 bytes more. Much more than edited text needs, too little to fill a disk (`limit_write`).
     pub write_bytes: u64,
     /// Processor time for compiling a component, in milliseconds, on all cores together. Several times what the largest
     /// language runtime needs (`limit_compile`).
     pub compile_ms: u64,
     /// Address space of the compiler process, in bytes; on macOS its resident memory (`limit_compile`).
     pub compile_bytes: u64,
-    /// Number of concurrent calls; further calls wait. Each one reserves address space, not memory.
+    /// Number of concurrent calls, without nested ones; further calls wait. Each one reserves address space, not memory.
     #[schemars(range(min = 1, max = 1_000))]
     pub concurrent_calls: u32,
 }

@@ -22,7 +22,7 @@ use crate::BundleMap;
 
 /// Maximum number of files in the folder. A new file replaces the oldest one, because authors only need the newest few.
 const KEPT: usize = 64;
-/// The largest file that is read, in bytes. Debug information of a large Rust module has some ten megabytes.
+/// The largest file that is read, in bytes. The debug information of a large Rust module takes tens of megabytes.
 const MODULE_BYTES: u64 = 128 << 20;
 /// The most source locations that are shown for one trap.
 const PLACES: usize = 5;

@@ -37,7 +37,7 @@ pub struct ServeSettings {
     #[schemars(range(min = 1, max = 10_000))]
     pub connections: u32,
     /// Size limit in MiB, for all clients together, of messages to clients that are unread, and messages from clients that are
-    /// incomplete or not yet handled. Above it, the client with the most is disconnected.
+    /// incomplete or not yet handled. Above it, the largest connection of the client with the most is closed.
     #[schemars(range(min = 1, max = 65_536))]
     pub unread_mib: u32,
     /// Seconds between two pings. They detect clients that are gone, and keep proxies from closing idle connections.

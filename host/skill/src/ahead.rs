@@ -15,8 +15,8 @@ use crate::{
     reading::parse_name,
 };
 
-/// The number of directory entries that a thread lists before it sends them to the reader. A thread has at most three such parts
-/// that the reader has not finished, which bounds the number of open folders, and the wasted work if later entries exceed a limit.
+/// The number of directory entries in one part, which a thread lists before it sends them to the reader. A thread has at most three
+/// unfinished parts, which bounds the number of open folders, and the wasted work if later entries exceed a limit.
 const PART: usize = 4;
 
 /// Maximum number of threads that list folders at the same time.

@@ -17,9 +17,9 @@ use crate::{Problem, is_source, names};
 
 /// Maximum number of files of a skill, and also the most folders.
 const FILES: usize = 1_000;
-/// Size limit of all files of a skill, in bytes.
+/// Size limit of all files of a skill except its component, in bytes.
 const BYTES: u64 = 32 << 20;
-/// Size limit of one file, in bytes.
+/// Size limit of one of these files, in bytes.
 pub(crate) const FILE_BYTES: u64 = 8 << 20;
 /// How deep folders can be nested, counted from the skill's folder.
 const DEPTH: usize = 8;

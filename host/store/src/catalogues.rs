@@ -5,8 +5,8 @@ use rusqlite::{Connection, OptionalExtension, named_params, params};
 
 use crate::{Store, StoreError, database::rows};
 
-/// Maximum number of models that one listing may report, and that are kept for one provider. The same number is kept of models
-/// that are no longer listed. All of them are in memory.
+/// Maximum number of models that one listing may report, and that are kept for one provider. Up to the same number of models that
+/// are no longer listed are kept as well. All of them are in memory.
 pub const MAX_CATALOGUE_MODELS: usize = 5_000;
 
 /// How long a claim keeps other processes from requesting the same list, in seconds.

@@ -37,9 +37,9 @@ impl QuestionPermits {
     const ALL: usize = 8;
     /// Limit of open questions in one session, because a single session must not use up the process's limit.
     const OF_SESSION: usize = Self::ALL / 2;
-    /// Limit of waiting questions of nested calls, in all sessions together. With one session's open questions, they are as many as
-    /// the nested calls that one call can run in parallel. An open or waiting question can hold a slot for nested calls, so all of
-    /// them together must be fewer than these slots.
+    /// Limit of waiting questions of nested calls, in all sessions together. With the 4 open questions of one session, they are
+    /// enough for the 8 nested calls that one call can run in parallel. Each of the 12 open and waiting questions can hold one of
+    /// the 16 slots for nested calls.
     const WAITING: usize = 4;
 }
 

@@ -100,7 +100,7 @@ pub struct CalledTool {
 }
 
 impl CalledTool {
-    /// Maximum length of [`CalledTool::input`] in characters, without the note.
+    /// Maximum length of [`CalledTool::input`] in characters, without the note about omitted text.
     pub const INPUT: usize = Act::LINE;
     /// Maximum length of a command in the title, in characters. The facts contain the whole command.
     const COMMAND: usize = 200;

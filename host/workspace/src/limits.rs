@@ -13,8 +13,8 @@ pub const READ_BYTES: u32 = 4 << 20;
 /// Maximum number of bytes of one write. Larger files are build outputs, not texts that a skill edits.
 pub const WRITE_BYTES: usize = 8 << 20;
 
-/// Maximum number of bytes of a file that are compared before a change that the user allowed. Far more than the user
-/// reads, and hashed in half a second.
+/// Maximum number of bytes of a file that are hashed to detect changes since the user was asked. Far more than the user reads, and
+/// hashed in half a second.
 pub const COMPARED_BYTES: u64 = 64 << 20;
 /// The largest file whose contents are shown when the user is asked about a change, in bytes.
 pub const SHOWN_BYTES: u64 = 4 << 20;
@@ -64,7 +64,7 @@ pub const SEARCH_LINES: u32 = 10_000;
 pub const SEARCH_LINE_BYTES: u32 = 4_096;
 /// Maximum number of paths that one search by name returns.
 pub const SEARCH_ENTRIES: u32 = 10_000;
-/// Maximum number of bytes in the result of one search, a quarter of the limit for a host call's result.
+/// Maximum number of bytes in the result of one search, a quarter of the default limit for a host call's result.
 pub const SEARCH_RESULT_BYTES: usize = 1 << 20;
 /// The largest file that is searched, in bytes. Larger files are data or logs.
 pub const SEARCHED_FILE_BYTES: u64 = 8 << 20;

@@ -9,9 +9,9 @@ use crate::spelling;
 
 /// Limit of consecutive separators within an encoded secret: a line end and some indentation.
 pub(super) const SEPARATORS_IN_A_ROW: u8 = 8;
-/// Number of state sets that are kept: after the last byte, and before each byte of a character's longest spelling.
+/// Number of state sets that are kept: the current one, and one for each byte of a character's longest spelling.
 const KEPT: usize = spelling::LONGEST + 1;
-/// Limits `Search::escapes` to the last 8 bytes, the length of a character's longest spelling.
+/// Keeps only the last 8 bits of `Search::escapes`, one for each byte of a character's longest spelling.
 const ESCAPES: u8 = u8::MAX;
 
 /// The automaton for a set of forms.

@@ -8,7 +8,7 @@ use patchbay_policy::ToolDecision;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Maximum number of tools that one table may list.
+/// Maximum number of entries in the `tools` table of a server.
 const TOOLS: usize = 1_000;
 
 /// A server whose tools models may call: a program that is started, or the address of one that runs.

@@ -9,7 +9,8 @@ use rmcp::{
 };
 use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
 
-/// How many pieces can wait to be sent. More are dropped, because a client that reads slowly must not slow down the tool.
+/// How many pieces of progress can wait to be sent. More are dropped, because a client that reads slowly must not slow down the
+/// tool.
 const WAITING: usize = 64;
 /// How long to wait until the remaining pieces of a finished call are sent.
 const LAST_PIECES: Duration = Duration::from_secs(2);

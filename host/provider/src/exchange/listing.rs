@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{ExchangeError, ExchangeLimits, route::Route};
 
-/// Maximum number of requests of one listing, instead of `[exchange]`.
+/// Maximum number of requests of one listing, instead of `[exchange] requests`.
 const REQUESTS: u32 = 50;
 /// Size limit of all responses of one listing, in bytes.
 const ANSWER_BYTES: u64 = 16 << 20;

@@ -76,7 +76,7 @@ impl Providers {
 
     /// Returns a model of each provider whose key was found, at most three. No API is queried.
     pub async fn offers(&self) -> Vec<ModelOffer> {
-        /// Maximum number of offers that fit into a greeting.
+        /// Maximum number of models that the greeting suggests.
         const OFFERS: usize = 3;
 
         let registry = self.registry().await;

@@ -4,7 +4,7 @@ use patchbay_core::{Task, TaskStatus};
 
 use super::{live::Row, style, wrap::cut};
 
-/// How many rows of the whole list are shown.
+/// How many rows of the open task list are shown.
 const ROWS: usize = 12;
 
 /// Returns the rows of `tasks`, at most `limit` columns wide: the whole list if `is_open`, otherwise one row

@@ -103,13 +103,13 @@ impl From<Input> for wit::Input {
     }
 }
 
-/// Maximum characters of names that an API uses.
+/// Length limit of a word of the API, such as a stop reason, in characters.
 const WORD_CHARS: usize = 200;
 /// Maximum characters of a failure's message, or of an extra value.
 const MESSAGE_CHARS: usize = 2_000;
 /// Maximum bytes of a tool call's id. A longer one is rejected, because it must be returned unchanged.
 const ID_BYTES: usize = 512;
-/// Size limit of a request's path and query, in bytes.
+/// Size limit of a request's method, path and query together, in bytes.
 const PATH_BYTES: usize = 16 << 10;
 /// Maximum number of a request's headers.
 const HEADERS: usize = 100;

@@ -9,7 +9,7 @@ use super::{
 
 /// Maximum number of instructions of one pattern. The time of a match is proportional to it.
 const INSTRUCTIONS: usize = 20_000;
-/// Maximum number of visits of tree nodes. Needed because repeating an empty tree creates no instructions.
+/// Maximum number of tree nodes visited to compile a pattern. Needed because repeating an empty tree creates no instructions.
 const VISITS: u32 = 100_000;
 
 pub(super) type InstructionIndex = u32;

@@ -33,7 +33,7 @@ pub(crate) struct OpenQuestionBody {
     pub(crate) title: String,
     /// More facts about the question, one line each.
     pub(crate) facts: Vec<String>,
-    /// The change to a file as a line diff; null if no file changes.
+    /// The changes to files as a line diff; null if no file changes.
     pub(crate) diff: Option<String>,
     /// The running tools, from the outermost to the one that needs the answer.
     pub(crate) chain: Vec<String>,

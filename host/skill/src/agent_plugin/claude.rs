@@ -46,7 +46,7 @@ const DESCRIPTIVE: [&str; 16] = [
 const VERSION_CHARS: usize = 1_024;
 /// Maximum number of commands, files and variables of Claude Code that a note quotes from a text.
 const QUOTED: usize = 3;
-/// The longest of these that is recognised, in characters.
+/// The longest command, path or variable of Claude Code that is recognised, in characters.
 const PLACE_CHARS: usize = 1_000;
 
 /// Returns whether these are the files of a plugin in Claude Code's format.
