@@ -1,6 +1,7 @@
-//! Every caller with every kind of effect, in each mode, granted or not, for a skill of the user, of a trusted workspace and of an
-//! untrusted one, with a user who can be asked and without. The expected fates of each effect are written by hand in the table; the
-//! test enumerates all other dimensions, which must not change them.
+//! Every caller with each effect of the table, in each mode, granted or not, for a skill of the user, of a trusted workspace and of
+//! an untrusted one, with a user who can be asked and without. The expected fates of each effect are written by hand in the table;
+//! the test enumerates all other dimensions. They must not change the fates, except that an effect that would be asked about is
+//! denied if nobody can be asked.
 
 use std::fs;
 
@@ -37,9 +38,10 @@ struct Row {
     capability: &'static str,
     skill: fn(&'static str) -> Vec<u8>,
     not_granted: [Fate; 3],
-    /// The fates for a skill of an untrusted workspace.
+    /// The fates without a grant, for a skill of an untrusted workspace.
     untrusted: [Fate; 3],
-    /// The fates with a grant for exactly these files of the skill, in any location.
+    /// The fates with a grant for exactly these files of the skill, wherever it is from: the user, a trusted workspace or an
+    /// untrusted one.
     granted: [Fate; 3],
 }
 

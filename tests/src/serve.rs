@@ -61,7 +61,7 @@ impl Serving {
             line.trim_end().to_owned()
         };
         let url = line();
-        // The line about the first token, if any, and the line with the link.
+        // With --open, the first start in a home prints two more lines: where the first token is, and the link.
         let lines = if arguments.len() > 1 { vec![line(), line()] } else { Vec::new() };
         let address = url.split_once("://").expect("a URL").1.to_owned();
         let token = fs::read_to_string(patchbay.home().join("state/serve.token")).expect("a token").trim().to_owned();

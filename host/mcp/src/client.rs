@@ -31,6 +31,6 @@ pub use package_files::PackageFiles;
 pub use process::{Launch, LaunchError};
 pub use server::{McpServer, ServerAbout, ServerAddress, ServerError, ServerLimits};
 
-/// The time after which a test fails if an event has not come.
+/// How long a test waits for an event before it fails.
 #[cfg(test)]
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);

@@ -1,8 +1,8 @@
 //! Finds packages in OCI registries by version or digest, downloads them, and pushes them.
 //!
 //! A registry may first refuse a request and describe how to sign in. The credential is then sent to the registry itself, or to a
-//! token issuer that the user has approved ([`SignIn::issuers`]), and nowhere else. Redirects are followed only for blobs, as for
-//! all downloads.
+//! token issuer that the user has approved ([`SignIn::issuers`]), and nowhere else. Redirects are followed for blobs, as for
+//! all other downloads, but not for any other request.
 
 mod address;
 mod challenge;
@@ -141,7 +141,7 @@ pub struct PackageRegistry {
     authorization: Mutex<Option<Placed>>,
 }
 
-/// A request to the registry, before it is signed in.
+/// A request to the registry, still without authorization.
 struct RegistryCall {
     method: &'static str,
     target: CheckedTarget,
@@ -366,7 +366,7 @@ impl PackageRegistry {
         let credential = if may_have { self.basic(&issuer)? } else { None };
         let mut request = self.request(&self.call("GET", target));
         request.secrets = credential.into_iter().collect();
-        // The token is read from the response. The credential itself must not occur in it.
+        // The token is read from the response, so only the credential is scrubbed from it.
         let answer = self.send(request, &issuer).await?;
         let why = match (answer.status, may_have || self.sign_in.credential.is_none()) {
             (200, _) => None,

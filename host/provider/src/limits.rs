@@ -8,7 +8,7 @@ use patchbay_sandbox::{Limits, adapter::Budgets};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The longest configurable time: an hour in milliseconds. No caller waits longer for an answer.
+/// The longest configurable time, in milliseconds: an hour, because users do not wait longer.
 const HOUR: u64 = 3_600_000;
 /// The largest configurable size of a request, an answer or a step's output, in bytes.
 const GIGABYTE: u64 = 1 << 30;
@@ -19,7 +19,8 @@ const MAX_TEXT: u64 = 64 << 20;
 /// The largest number of concurrent completions. Each one reserves address space.
 const CONCURRENT: u64 = 10_000;
 
-/// Limits of one exchange with a provider. A retry is counted from zero again. `[exchange]` in `config.toml` sets them.
+/// Limits of one exchange with a provider. They apply to each attempt separately: a retry starts again from zero. `[exchange]` in
+/// `config.toml` sets them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ExchangeLimits {
@@ -104,8 +105,8 @@ impl Default for ExchangeLimits {
 }
 
 impl ExchangeLimits {
-    /// Returns the egress of providers. Its limits are larger than a skill's, because models respond later, and read
-    /// and write more.
+    /// Returns the egress of providers. Its limits are larger than a skill's, because models take longer to
+    /// respond, and requests and answers are larger.
     pub fn egress(&self) -> Egress {
         Egress::new(self.of_egress())
     }
@@ -124,8 +125,9 @@ impl ExchangeLimits {
         }
     }
 
-    /// Returns the limits of the egress of providers. The exchange applies its own limits first. These are a second
-    /// line of defence, set wide enough that no message names a limit the operator cannot set.
+    /// Returns the limits of the egress of providers. The exchange applies its own limits first. These are a second line of
+    /// defence, wide enough not to be reached first. Only the limits of headers are the defaults of `[egress]`, and cannot be set
+    /// for providers.
     pub(crate) fn of_egress(&self) -> EgressLimits {
         EgressLimits {
             time_ms: HOUR,

@@ -5,8 +5,7 @@ use patchbay_core::{Digest, Name};
 
 use crate::ModelError;
 
-/// Whether a provider may be used. This doesn't say whether its key exists, which is only looked up in advance for
-/// lists that the user reads.
+/// Whether a provider may be used. This doesn't say whether its key exists: a provider without its key can be ready.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Readiness {
     Ready,

@@ -3,7 +3,8 @@
 //! - `settings`: `[serve]` of `config.toml`.
 //! - `server`: accepts connections, over TLS if configured, and drains them at the end.
 //! - `front`: checks each request before looking at its path, then routes it.
-//! - `api`: `/v1`, for scripts; `page`: the same for a browser; `mcp`: tools for MCP clients.
+//! - `api`: `/v1`, for scripts; `page`: web pages that show the sessions and make changes through `/v1`; `mcp`: tools for
+//!   MCP clients.
 //! - `body`: reads the body of a request within limits; `request_shares`: how many requests one token may have.
 //! - `used_tokens`: closes the connections of a token that is removed.
 //! - `supervisor`: accepts a socket from systemd, and reports readiness; `metrics`: the server's counters; `tls`: its certificate.

@@ -1,5 +1,5 @@
-//! Locks a session, because only one process at a time may write it. `host` acquires the lock before it opens a
-//! session, and can read which process holds it.
+//! Locks a session, because only one process at a time may write it. `opening` acquires the lock before it creates
+//! or opens a session, `host` and `expiry` before they remove one. [`holder`] returns the process that has a session open.
 
 use std::{
     fs::{self, File, TryLockError},
@@ -12,7 +12,7 @@ use patchbay_core::SessionId;
 
 use crate::SessionError;
 
-/// How often to retry a lock that another process holds, and the pause before each attempt. [`holder`] locks a file for a
+/// How many times to retry a lock that another process holds, and the pause before each retry. [`holder`] locks a file for a
 /// moment, and a child process keeps the locks of its parent until it runs its own program.
 const RETRIES: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(10);

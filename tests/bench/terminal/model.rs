@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::streaming::server::listen;
 
-/// A server; each request is an answer that has begun.
+/// A server whose requests wait until [`Model::answer`] begins their answers.
 pub struct Model {
     pub origin: String,
     requests: Receiver<TcpStream>,
@@ -36,7 +36,7 @@ impl Model {
     pub fn home(&self, skills: usize) -> Patchbay {
         let mut patchbay = Patchbay::new();
         patchbay.set(CHAT.variable, KEY);
-        // The model counts its requests, so nothing else may request its list of models.
+        // `answer` takes the next request, whatever it asks for, so nothing may request the list of models.
         let config = format!(
             "default_model = \"{}\"\n[catalogue]\nrefresh_hours = 0\n[providers.{}]\norigin = \"{}/v1\"\nenv = \"{}\"\n",
             CHAT.model, CHAT.provider, self.origin, CHAT.variable

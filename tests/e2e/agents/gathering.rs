@@ -116,7 +116,7 @@ fn split_after_messages(request: &str) -> (&str, &str) {
 async fn each_request_begins_with_the_bytes_of_the_one_before() {
     let server = Server::new(|request| match is_of_child(request) {
         true => CHAT.answer_with(&["My part is done."]),
-        // In every other fan-out, the root ends its turn.
+        // In every other fan-out, the forks end the root's turn.
         false => answer_of_root(request, 2, request.matches("Fan out").count().is_multiple_of(2)),
     });
     let play = Play::with(with_local_model(&server, 1_000_000), Limits::default()).await;

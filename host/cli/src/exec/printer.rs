@@ -1,5 +1,5 @@
-//! Prints the output of lines: results and answers of the agent in view on standard output, everything else on standard error. A
-//! user at a prompt also sees tool calls.
+//! Prints the output of lines. In text mode, the results, answers and attachments of the agent in view go to standard output, and
+//! notes and errors to standard error. JSON goes to standard output only. A user at a prompt also sees tool calls.
 
 use std::io::{self, ErrorKind, Write};
 
@@ -112,7 +112,7 @@ impl<W: Write> Printer<W> {
         self.print(&object.to_string())
     }
 
-    /// Prints one or more lines and flushes them before the next line runs.
+    /// Prints text as one or more lines of output, and flushes it immediately.
     pub(super) fn print(&mut self, text: &str) -> Result<(), EarlyEnd> {
         self.end_line()?;
         self.write(text)?;
@@ -218,7 +218,8 @@ impl<W: Write> Printer<W> {
         }
     }
 
-    /// Prints a line about an agent on standard error, after the agent's short id if it is not in view.
+    /// Prints a line about an agent on standard error. If the agent is not in view, the line begins with its short id, unless the
+    /// text already contains it.
     fn note_of(&mut self, agent: AgentId, text: &str) -> Result<(), EarlyEnd> {
         let short = agent.short();
         let is_named = agent == self.answers.view() || text.contains(&*short);

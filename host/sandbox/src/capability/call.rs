@@ -14,7 +14,7 @@ use crate::{
     state::{CallAccess, GuestState},
 };
 
-/// The identity that a call has for its skill.
+/// The identity of a call, as its skill sees it.
 pub trait CallIdentity: Send + Sync {
     /// Returns an id that no other call has, and that reveals nothing about the session. If a later version repeats calls, all
     /// attempts at a call must have the same id.

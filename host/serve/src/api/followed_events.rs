@@ -32,8 +32,8 @@ impl ShownTexts {
         self.0 = answers.iter().map(shown).collect();
     }
 
-    /// Returns whether an event continues the text that the client has. A piece whose preceding text is missing does not: its
-    /// answer ended just before the text so far was read, and follows as a row.
+    /// Returns whether an event continues the text that the client has. A piece whose preceding text is missing does not
+    /// continue it: its answer ended just before `answers_so_far` was called, so the client gets the whole answer as a row.
     fn continues(&mut self, event: &Event) -> bool {
         let (known, end) = self.0.get(&event.agent).copied().unwrap_or_default();
         match &event.kind {

@@ -111,7 +111,7 @@ pub(crate) static ROUTES: &[ApiRoute] = &[
     },
     get(
         "/v1/sessions/{session}",
-        "Show whether a session is running, its waiting lines and its open questions",
+        "Show a session's waiting lines, its open questions, and whether a turn is running",
         schema::<sessions::OpenSessionBody>,
         |state, call| Box::pin(sessions::show(state, call)),
     ),

@@ -17,8 +17,8 @@ pub fn refused(status: u16, headers: &[Pair], body: &[u8]) -> Failure {
         None => ErrorBody { message: words(status, body), ..ErrorBody::default() },
     };
     let kind = match (status, error_body.kind()) {
-        // The response itself was successful.
         (_, Some("content-filter")) => "content-filter",
+        // The response itself was successful, so its status says nothing about the error.
         (200..300, kind) => kind.unwrap_or("unknown"),
         (402, _) => "rate-limit",
         _ if error_body.quota() => "rate-limit",
@@ -28,8 +28,8 @@ pub fn refused(status: u16, headers: &[Pair], body: &[u8]) -> Failure {
     Failure { http_status: Some(status), code: error_body.code(), retry, ..failure(kind, error_body.message) }
 }
 
-/// Converts an error within an answer; `error` is the event or the object in it. An error without a known type counts as a server
-/// error, which is retried, because the server had accepted the request.
+/// Converts an error within an answer; `error` is the event or the object in it. An error without a known code or type counts as
+/// a server error, which is retried, because the server had accepted the request.
 pub(crate) fn api_error(error: &Value) -> Failure {
     let error_body = ErrorBody::read(error).unwrap_or_default();
     let kind = error_body.kind().filter(|kind| *kind != "unknown").unwrap_or("server");
@@ -39,8 +39,8 @@ pub(crate) fn api_error(error: &Value) -> Failure {
     Failure { code, retry, ..failure(kind, message) }
 }
 
-/// Returns the retry delay in milliseconds: the server's, otherwise the time until the exhausted limits are reset,
-/// which is longer than necessary.
+/// Returns the retry delay in milliseconds: the server's, or otherwise the time until the exhausted limits are fully
+/// reset. A shorter wait might be enough.
 fn hint(headers: &[Pair]) -> Option<u64> {
     let reset = |limit: &str| {
         let used_up = header(headers, &format!("x-ratelimit-remaining-{limit}")) == Some("0");

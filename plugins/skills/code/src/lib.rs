@@ -44,8 +44,8 @@ skill! {
     /// expression. Use it to make many calls at once, and to filter or combine large results.
     ///
     /// await tools.SKILL.TOOL({...}) calls a tool; Promise.all runs up to eight side by side. A failed call throws an Error with
-    /// `kind` and `message`. await tools.find("WORDS") returns TypeScript declarations of the tools that match best, await
-    /// tools.find() all names. No network, files, clock, timers or modules; about a million steps.
+    /// `kind` and `message`. await tools.find("WORDS") returns TypeScript declarations of the tools that match best, and
+    /// await tools.find() the names of all tools. No network, files, clock, timers or modules; about a million steps.
     #[extra("kind" = "execute", "deferred" = "true")]
     fn run(input: Run) -> Result<Reply> {
         let host: Rc<dyn host::Host> = Rc::new(host::Session);

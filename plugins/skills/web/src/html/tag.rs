@@ -125,7 +125,7 @@ impl Tag {
         }
     }
 
-    /// Returns true for an element without contents and end tag.
+    /// Returns true for a void element, which has neither contents nor an end tag.
     pub(crate) fn is_void(self) -> bool {
         matches!(self, Self::Base | Self::Br | Self::Hr | Self::Img | Self::Meta | Self::Void)
     }
@@ -159,12 +159,12 @@ impl Tag {
         matches!(self, Self::Gone | Self::Svg | Self::Template | Self::Select | Self::Button | Self::Nav)
     }
 
-    /// Returns true for a cell or another part of a table that bounds its contents.
+    /// Returns true for a cell or a caption. From inside it, only parts of the same table can be closed outside of it.
     pub(crate) fn is_cell(self) -> bool {
         matches!(self, Self::Td | Self::Th | Self::Caption)
     }
 
-    /// Returns true for an element that only a table bounds.
+    /// Returns true for a part of a table, which can be closed from anywhere inside it except from a nested table.
     pub(crate) fn is_of_table(self) -> bool {
         self.is_cell() || matches!(self, Self::Tr | Self::Tbody | Self::Thead)
     }
