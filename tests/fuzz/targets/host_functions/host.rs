@@ -123,7 +123,9 @@ impl Http for Host {
 
     fn send<'a>(&'a self, request: HttpRequest, permits: &'a Permits) -> HttpFuture<'a> {
         Box::pin(async move {
-            assert!(request.timeout <= Duration::from_millis(Limits::default().time_ms));
+            // A yes to inference adds its time to the call.
+            let Limits { time_ms, inference_ms, .. } = Limits::default();
+            assert!(request.timeout <= Duration::from_millis(time_ms + inference_ms));
             let target = Target::parse(&request.url).map_err(|error| refused(error.into()))?;
             let origin = target.origin().clone();
             let rule = permits.check_http(origin.host(), origin.port(), origin.is_default_port())?;
