@@ -298,8 +298,8 @@ fn streams(report: &mut Report, runtime: &Runtime) {
         ]);
     }
     report.text_block(&format!(
-        "Agents that answer at the same time with {WORDS} words each (`concurrent_requests = 64`), from the first fork until all are idle, \
-         and the CPU time of the process. Milliseconds; the last column is CPU time for each word in microseconds."
+        "Agents that answer at the same time with {WORDS} words each (`concurrent_requests = 64`), from the first fork until all \
+         are idle, and the CPU time of the process. Milliseconds; the last column is CPU time for each word in microseconds."
     ));
     report.table(&["", "time", "CPU time", "a word"], &rows);
     typing_while_agents_answer(report, AGENTS - 1);

@@ -27,9 +27,10 @@ pub fn measure(report: &mut Report) {
          the same component with wasmtime alone, with the same pool, fuel, epochs, limiter and async call. *wasmtime, \
          store* adds the two operations of a call on the store: reading whether the component is blocked, and a row of \
          the journal, which another thread writes. The three are measured alternately. Microseconds a call; *added* is \
-         the difference to *wasmtime, store*, *ratio* the factor to *wasmtime*. According to a profiler (2026-11-26), 59 % of a call is the engine's work of instantiating and of resetting what was used, \
-         6 % makes and drops what the guest may call, 5 % describes the call for the journal, and 4 % checks whether another process has changed blocks or \
-         grants.",
+         the difference to *wasmtime, store*, *ratio* the factor to *wasmtime*. According to a profiler (2026-11-26), \
+         59 % of a call is the engine's work of instantiating and of resetting what was used, 6 % makes and drops what the \
+         guest may call, 5 % describes the call for the journal, and 4 % checks whether another process has changed blocks \
+         or grants.",
     );
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let home = tempfile::tempdir().unwrap();
