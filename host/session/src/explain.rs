@@ -76,9 +76,7 @@ impl Host {
         };
         let store = |error: patchbay_store::StoreError| Outcome::error(error.code(), format_args!("{error}."));
         let permits = self.tools.permits(skill, &workspace).await.map_err(store)?;
-        let blocked =
-            self.store.rules().await.map_err(store)?.first_blocked(skill.component.into_iter().chain([skill.digest]));
-        let blocked = blocked.is_some();
+        let blocked = patchbay_tools::blocked(&*self.store.rules().await.map_err(store)?, skill).is_some();
         let trusted = !skill.root.is_workspace() || self.store.is_trusted(&workspace).await.map_err(store)?;
         let named = Named::by(spec.annotation("kind"), input_from_text(spec, &text, &tool, None).ok());
         let refusal = match &named.path {

@@ -319,7 +319,7 @@ impl Tools {
 }
 
 /// Returns the current block of a skill or its component.
-pub(crate) fn blocked(rules: &Rules, skill: &Skill) -> Option<Blocked> {
+pub fn blocked(rules: &Rules, skill: &Skill) -> Option<Blocked> {
     let digest = rules.first_blocked(skill.component.into_iter().chain([skill.digest]))?;
     Some(Blocked { digest, whole: skill.component != Some(digest), skill: skill.name.clone() })
 }
