@@ -16,10 +16,6 @@ const PATTERNS: usize = 16;
 fuzz_target!(|input: &str| {
     let mut lines = input.split('\n');
     let url = lines.next().unwrap_or_default();
-    // The fuzzer learns the secret and writes it into a scheme or host, which errors may show.
-    if url.to_ascii_lowercase().contains("1ab1e") {
-        return;
-    }
     let mut world = World::default();
     for line in lines.take(PATTERNS) {
         let Some((verb, pattern)) = line.split_once(' ') else { continue };
@@ -42,7 +38,9 @@ fuzz_target!(|input: &str| {
 });
 
 /// Text that must not be in an error.
-const SECRET: &str = "sentinel-5ca1ab1e";
+///
+/// The fuzzer learns it and writes it everywhere. A scheme or a host, which errors may show, cannot contain a `|`.
+const SECRET: &str = "sentinel|5ca1ab1e";
 
 fn with_secret(url: &str) -> String {
     format!("{url}?q={SECRET}")
