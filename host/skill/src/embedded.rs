@@ -38,7 +38,8 @@ pub(crate) fn embedded(bytes: &[u8]) -> Result<Embedded<'_>, Problem> {
     }
     let mut found = Embedded::default();
     let (mut parser, mut at) = (Parser::new(0), 0);
-    while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+    loop {
+        let rest = bytes.get(at..).unwrap_or_default();
         let damaged = |error: BinaryReaderError| {
             invalid(&format!("Damaged or truncated: {}.", text::excerpt(&error.to_string(), 200)))
         };
@@ -72,10 +73,11 @@ pub(crate) fn embedded(bytes: &[u8]) -> Result<Embedded<'_>, Problem> {
                     return Err(invalid(&format!("The section '{FILES_SECTION}' appears twice.")));
                 }
             }
+            // Only the parser knows whether the last section is complete.
+            Payload::End(_) => return Ok(found),
             _ => {}
         }
     }
-    Ok(found)
 }
 
 #[cfg(test)]
@@ -137,6 +139,12 @@ mod tests {
         let outer = [COMPONENT, &[4, u8::try_from(inner.len() + 1).unwrap()], &inner].concat();
         let problem = embedded_skill_md(&outer).unwrap_err();
         assert_eq!(problem.message, "Truncated within a nested module or component.");
+        // A code section of 9 bytes, with no functions, and one with a function.
+        for count in [0, 1] {
+            let module = [b"\0asm\x01\0\0\0", &[10, 9, count][..]].concat();
+            let problem = embedded_skill_md(&module).unwrap_err();
+            assert!(problem.message.starts_with("Damaged or truncated: "), "{problem}");
+        }
     }
 
     /// The parser's message has several lines if the header is invalid. Found by fuzzing.
