@@ -125,6 +125,8 @@ $(DENY):
 FUZZ_VERSION = 0.13.2
 FUZZ = target/tools/cargo-fuzz-$(FUZZ_VERSION)/bin/cargo-fuzz
 FUZZ_SECONDS ?= 60
+# 0: other inputs in each run
+FUZZ_SEED ?= 0
 FUZZ_TARGETS ?= $(shell $(FUZZ) list --fuzz-dir tests/fuzz)
 # Without a sanitizer: sanitizers need a nightly compiler, and find errors that code without `unsafe` cannot have.
 FUZZ_BUILD = --dev --sanitizer none --fuzz-dir tests/fuzz
@@ -141,7 +143,7 @@ fuzz: $(FUZZ) tests/fuzz/Cargo.lock ## Fuzz each of FUZZ_TARGETS for FUZZ_SECOND
 fuzz-%:
 	@echo "== fuzzing $* for $(FUZZ_SECONDS) s"; mkdir -p tests/fuzz/corpus/$*
 	@$(FUZZ_RUN) run $(FUZZ_BUILD) $* tests/fuzz/corpus/$* tests/fuzz/seeds/$* -- $(FUZZ_LIMITS) \
-	  -max_total_time=$(FUZZ_SECONDS) -dict=tests/fuzz/dictionaries/$* -verbosity=0 -print_final_stats=1 \
+	  -seed=$(FUZZ_SEED) -max_total_time=$(FUZZ_SECONDS) -dict=tests/fuzz/dictionaries/$* -verbosity=0 -print_final_stats=1 \
 	  || { echo "== $* failed; again: make reproduce FUZZ_TARGET=$* INPUT=FILE, with the file named above"; exit 1; }
 
 reproduce: $(FUZZ) tests/fuzz/Cargo.lock ## Run the fuzz target FUZZ_TARGET once, with the bytes of the file INPUT
