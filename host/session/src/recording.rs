@@ -37,7 +37,9 @@ pub(crate) fn notify_when_full(host: &Arc<Host>, recorder: &Recorder) {
 ///
 /// # Errors
 /// The store could not be read.
-pub(crate) fn line(store: &Store, session: SessionId, records: bool) -> Result<Option<String>, StoreError> {
+pub(crate) async fn line(store: &Store, session: SessionId, records: bool) -> Result<Option<String>, StoreError> {
+    // Recordings are written a moment after their calls.
+    store.settle().await?;
     let RecordedSize { calls, bytes } = store.recorded_size(session)?;
     if !records && calls == 0 {
         return Ok(None);

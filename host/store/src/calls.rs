@@ -101,9 +101,7 @@ impl Store {
         let call = call.into();
         self.counts.call_ended(call.row.outcome());
         let settings = self.journal_settings();
-        self.database.write_now("a row of the journal", move |connection| {
-            Ok(journal::replace_open(connection, settings, call, begun)?)
-        });
+        self.database.replace_row_now(move |connection| journal::replace_open(connection, settings, call, begun));
     }
 
     /// Stores the result of a call that ended before an earlier call of the same answer. The commit whose

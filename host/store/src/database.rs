@@ -18,6 +18,7 @@ use crate::{
     generation::Generation,
     journal::{self, NewRow},
     queue::{Batch, Queue, Work},
+    recordings::{self, LateRecording},
     upgrade_copy,
 };
 
@@ -125,6 +126,18 @@ impl Database {
         self.queue.push_now(logged(what, job));
     }
 
+    /// Queues a job that writes a journal row and returns its recording, like [`Database::write_now`].
+    pub(crate) fn replace_row_now(
+        &self,
+        job: impl FnOnce(&Connection) -> rusqlite::Result<Option<LateRecording>> + Send + 'static,
+    ) {
+        let queue = Arc::clone(&self.queue);
+        self.write_now("a row of the journal", move |connection| {
+            queue.add_late(job(connection)?.into_iter().collect());
+            Ok(())
+        });
+    }
+
     /// Adds a journal row. Waits for a permit, but not for the commit. If the future is dropped while it waits, the row
     /// is added without a permit.
     pub(crate) async fn add_row(&self, row: NewRow) {
@@ -138,6 +151,16 @@ impl Database {
     /// Like [`Database::add_row`], without waiting for a permit, for callers that cannot await.
     pub(crate) fn add_row_now(&self, row: NewRow) {
         self.queue.add_row_now(row);
+    }
+
+    /// Waits until all earlier writes are committed.
+    pub(crate) async fn settle(&self) -> Result<(), StoreError> {
+        self.write(|_| Ok::<_, StoreError>(())).await?;
+        // Recordings come after the rows of the first commit.
+        if self.queue.want_late() {
+            self.write(|_| Ok::<_, StoreError>(())).await?;
+        }
+        Ok(())
     }
 
     /// Reads committed data. Runs on the calling thread: point queries on a mapped file take microseconds.
@@ -238,16 +261,18 @@ impl Writer {
         // batch tries again and reports the error.
         let mut is_set_up = set_up(&self.connection, &self.path).is_ok();
         while let Some(batch) = self.queue.next_batch() {
-            let Batch { rows, jobs } = batch;
+            let Batch { rows, jobs, late } = batch;
             let generation = self.generation.as_deref().filter(|_| jobs.iter().any(|job| job.decision));
             let mut reports = Vec::with_capacity(jobs.len());
+            let mut recorded = Vec::new();
             let committed = (|| -> Result<(), StoreError> {
                 if !is_set_up {
                     set_up(&self.connection, &self.path)?;
                     is_set_up = true;
                 }
                 let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-                journal::insert(&transaction, rows);
+                recordings::insert(&transaction, late);
+                recorded = journal::insert(&transaction, rows);
                 reports.extend(jobs.into_iter().map(|job| (job.work)(&transaction)));
                 if let Some(generation) = generation {
                     generation.begin()?;
@@ -257,8 +282,9 @@ impl Writer {
             if let Some(generation) = generation {
                 generation.end();
             }
-            if let Err(error) = &committed {
-                tracing::error!("a commit failed: {error}");
+            match &committed {
+                Ok(()) => self.queue.add_late(recorded),
+                Err(error) => tracing::error!("a commit failed: {error}"),
             }
             for report in reports {
                 report(committed.is_ok());

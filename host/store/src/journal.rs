@@ -9,9 +9,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    JournaledCall, NewRecording, OpenCall, Store, StoreError,
+    JournaledCall, OpenCall, PendingRecording, Store, StoreError,
     database::rows,
-    recordings::{self, QueuedRecording},
+    recordings::{self, LateRecording, WrittenRow},
 };
 
 /// How much the journal keeps: `[journal]` in `config.toml`.
@@ -206,7 +206,7 @@ impl Store {
 
     fn new_row(&self, JournaledCall { row, recording }: JournaledCall) -> NewRow {
         self.counts.call_ended(row.outcome());
-        NewRow { settings: self.journal, row, recording: QueuedRecording::new(recording) }
+        NewRow { settings: self.journal, row, recording }
     }
 
     /// Returns at most `limit` rows after row `after` (0: from the first), the oldest first.
@@ -278,8 +278,8 @@ pub(crate) fn forget_contents(connection: &Connection, session: SessionId) -> ru
 pub(crate) struct NewRow {
     settings: JournalSettings,
     row: Box<JournalRow>,
-    /// The recording to store with the row.
-    pub(crate) recording: QueuedRecording,
+    /// The recording of the call, which is written later.
+    recording: Option<PendingRecording>,
 }
 
 /// The columns that all calls of one tool share.
@@ -294,21 +294,25 @@ struct Site {
     component: Digest,
 }
 
-/// Writes the rows of one commit. A row that cannot be written is logged and does not affect the others.
-pub(crate) fn insert(connection: &Connection, rows: Vec<NewRow>) {
+/// Writes the rows of one commit, and returns their recordings. A row that cannot be written is logged and does not affect the
+/// others.
+pub(crate) fn insert(connection: &Connection, rows: Vec<NewRow>) -> Vec<LateRecording> {
+    let mut late = Vec::new();
     if rows.is_empty() {
-        return;
+        return late;
     }
     let count = rows.len();
     if let Err(error) = Inserts::new(connection).map(|mut inserts| {
         for NewRow { settings, row, recording } in rows {
-            if let Err(error) = inserts.insert(settings, *row, recording.made()) {
-                tracing::error!("a row of the journal is lost: {error}");
+            match inserts.insert(settings, *row) {
+                Ok(row) => late.extend(recording.map(|recording| LateRecording::new(row, recording))),
+                Err(error) => tracing::error!("a row of the journal is lost: {error}"),
             }
         }
     }) {
         tracing::error!("{count} rows of the journal are lost: {error}");
     }
+    late
 }
 
 /// Writes open rows of calls that are about to have their first effect.
@@ -321,13 +325,14 @@ pub(crate) fn insert_open(
     calls.into_iter().try_for_each(|call| inserts.insert_open(settings, call))
 }
 
-/// Replaces the open row of a call. If there is none, the row is written only if the call has not `begun`.
+/// Replaces the open row of a call, and returns its recording. If there is none, the row is written only if the call has not
+/// `begun`.
 pub(crate) fn replace_open(
     connection: &Connection,
     settings: JournalSettings,
     JournaledCall { row, recording }: JournaledCall,
     begun: bool,
-) -> rusqlite::Result<()> {
+) -> rusqlite::Result<Option<LateRecording>> {
     let mut delete = connection.prepare_cached(
         "DELETE FROM calls WHERE call = ? AND unsettled = 1 AND outcome IS NULL RETURNING agent, line",
     )?;
@@ -336,17 +341,16 @@ pub(crate) fn replace_open(
     });
     let open = open.optional()?;
     if begun && open.is_none() {
-        return Ok(());
+        return Ok(None);
     }
     let is_outermost = row.parent.is_none();
-    let recording = QueuedRecording::new(recording).made();
-    let id = Inserts::new(connection)?.insert(settings, *row, recording)?;
+    let row = Inserts::new(connection)?.insert(settings, *row)?;
     if let Some((agent, line)) = open.filter(|_| begun && is_outermost) {
         connection
             .prepare_cached("UPDATE calls SET unsettled = 1, agent = ?, line = ? WHERE id = ?")?
-            .execute(params![agent, line, id])?;
+            .execute(params![agent, line, row.id])?;
     }
-    Ok(())
+    Ok(recording.map(|recording| LateRecording::new(row, recording)))
 }
 
 /// The prepared statements for rows, and the call sites seen in this commit.
@@ -365,13 +369,8 @@ impl<'c> Inserts<'c> {
         Ok(Self { connection, statement, sites: HashMap::new() })
     }
 
-    /// Writes a row and returns its number.
-    fn insert(
-        &mut self,
-        settings: JournalSettings,
-        row: JournalRow,
-        recording: Option<NewRecording>,
-    ) -> rusqlite::Result<i64> {
+    /// Writes a row.
+    fn insert(&mut self, settings: JournalSettings, row: JournalRow) -> rusqlite::Result<WrittenRow> {
         let outcome = row.outcome();
         let JournalRow { session, workspace, asker, root, skill, tool, component, mut grants, approvals, .. } = row;
         let site = self.site(Site { session, workspace, asker, root, skill, tool, component })?;
@@ -397,13 +396,8 @@ impl<'c> Inserts<'c> {
             approvals_as_json(&approvals),
         ])?;
         let id = self.connection.last_insert_rowid();
-        if let Some(recording) = recording
-            && let Err(error) = recordings::insert(self.connection, id, session, &recording)
-        {
-            tracing::error!("the recording of a call is lost: {error}");
-        }
         self.trim(id, settings.keep)?;
-        Ok(id)
+        Ok(WrittenRow { id, call: row.call, session })
     }
 
     fn insert_open(&mut self, settings: JournalSettings, call: OpenCall) -> rusqlite::Result<()> {

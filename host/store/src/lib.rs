@@ -218,7 +218,7 @@ impl Store {
     /// # Errors
     /// The database could not be read or written.
     pub async fn settle(&self) -> Result<(), StoreError> {
-        self.database.write(|_| Ok(())).await
+        self.database.settle().await
     }
 }
 

@@ -1,8 +1,8 @@
 //! The queue of a database's writer thread, used by [`Database`](crate::database::Database).
 //!
 //! A *job* is committed as soon as the writer is free. A *row* of the journal can wait: it is committed with the next
-//! job, or after [`LINGER`] if no job comes. Rows are written before every job that was queued after them. Until a commit
-//! is due, the writer makes the recordings of the queued rows.
+//! job, or after [`LINGER`] if no job comes. Rows are written before every job that was queued after them. The *recording* of a
+//! row is committed after it, together with others ([`LATE_LINGER`]); the writer makes it while nothing else is due.
 
 use std::{
     collections::VecDeque,
@@ -13,7 +13,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use rusqlite::Transaction;
 use tokio::sync::Semaphore;
 
-use crate::{journal::NewRow, recordings::QueuedRecording};
+use crate::{journal::NewRow, recordings::LateRecording};
 
 /// Number of permits: how many jobs and rows can be queued, not counting those added by callers that cannot wait.
 const CAPACITY: usize = 1024;
@@ -24,6 +24,8 @@ const BATCH_JOBS: usize = 64;
 const LINGER: Duration = Duration::from_millis(5);
 /// This many queued rows are committed without waiting for a job. Otherwise rows alone could use up all permits.
 const MANY_ROWS: usize = CAPACITY / 2;
+/// How long recordings wait to share a commit. Written one by one, each would rewrite the same pages as the one before it.
+const LATE_LINGER: Duration = Duration::from_millis(20);
 
 /// A write. Runs in the batch's transaction; the returned function reports to the caller after the commit.
 pub(crate) type Work = Box<dyn FnOnce(&Transaction<'_>) -> Report + Send>;
@@ -44,6 +46,8 @@ pub(crate) struct Batch {
     /// Journal rows, written before the jobs.
     pub(crate) rows: Vec<NewRow>,
     pub(crate) jobs: Vec<Job>,
+    /// Recordings of rows that were written before. All are made.
+    pub(crate) late: Vec<LateRecording>,
 }
 
 /// The jobs and rows that wait for a commit.
@@ -59,13 +63,28 @@ pub(crate) struct Queue {
 struct QueueState {
     jobs: VecDeque<Job>,
     rows: Vec<NewRow>,
-    /// How many of `rows`, counted from the first, have a recording that the writer has made or is making.
-    made: usize,
     /// How many of `rows` hold no permit.
     unpermitted: usize,
     /// When `rows` are committed if no job comes first; `None` if there are none.
     due: Option<Instant>,
+    /// Recordings of written rows.
+    late: Vec<LateRecording>,
+    /// How many of `late`, counted from the first, the writer has made or is making.
+    made: usize,
+    /// When `late` are committed; `None` if there are none.
+    late_due: Option<Instant>,
     closed: bool,
+}
+
+impl QueueState {
+    /// Takes the recordings if their commit is due.
+    fn take_late(&mut self) -> Vec<LateRecording> {
+        if !self.closed && self.late_due.is_none_or(|due| due > Instant::now()) {
+            return Vec::new();
+        }
+        (self.late_due, self.made) = (None, 0);
+        std::mem::take(&mut self.late)
+    }
 }
 
 impl Queue {
@@ -103,6 +122,23 @@ impl Queue {
         self.add(row, 1);
     }
 
+    /// Adds the recordings of rows that were written.
+    pub(crate) fn add_late(&self, late: Vec<LateRecording>) {
+        // Only the writer calls this, so it need not be woken.
+        if !late.is_empty() {
+            let mut state = self.lock();
+            state.late.extend(late);
+            state.late_due.get_or_insert_with(|| Instant::now() + LATE_LINGER);
+        }
+    }
+
+    /// Lets the next commit write the recordings. Returns false if there are none.
+    pub(crate) fn want_late(&self) -> bool {
+        let mut state = self.lock();
+        state.late_due = state.late_due.map(|_| Instant::now());
+        state.late_due.is_some()
+    }
+
     /// Closes the queue. The writer commits the jobs and rows that are still queued, then stops.
     pub(crate) fn close(&self) {
         self.lock().closed = true;
@@ -116,31 +152,33 @@ impl Queue {
             if !state.jobs.is_empty() || state.rows.len() >= MANY_ROWS {
                 break;
             }
-            let left = state.due.map(|due| due.saturating_duration_since(Instant::now()));
+            let due = state.due.into_iter().chain(state.late_due).min();
+            let left = due.map(|due| due.saturating_duration_since(Instant::now()));
             match left {
                 None if state.closed => return None,
                 None => self.wake.wait(&mut state),
                 Some(left) if state.closed || left.is_zero() => break,
-                Some(_) if state.made < state.rows.len() => make_recording(&mut state),
+                Some(_) if state.made < state.late.len() => make_recording(&mut state),
                 Some(left) => {
                     self.wake.wait_for(&mut state, left);
                 }
             }
         }
         state.due = None;
-        state.made = 0;
         let unpermitted = std::mem::take(&mut state.unpermitted);
         let count = state.jobs.len().min(BATCH_JOBS);
-        let mut batch = Batch { rows: std::mem::take(&mut state.rows), jobs: state.jobs.drain(..count).collect() };
+        let (rows, mut late) = (std::mem::take(&mut state.rows), state.take_late());
+        let jobs = state.jobs.drain(..count).collect();
         drop(state);
-        let jobs = batch.jobs.iter().filter(|job| job.has_permit).count();
-        self.permits.add_permits(batch.rows.len() - unpermitted + jobs);
         // Not within the transaction, which keeps other processes from writing.
-        for row in &mut batch.rows {
-            if let Some(pending) = row.recording.take_pending() {
-                row.recording = QueuedRecording::Made(pending.make());
+        for recording in &mut late {
+            if let Some(pending) = recording.take_pending() {
+                recording.set(pending.make());
             }
         }
+        let batch = Batch { rows, jobs, late };
+        let jobs = batch.jobs.iter().filter(|job| job.has_permit).count();
+        self.permits.add_permits(batch.rows.len() - unpermitted + jobs);
         Some(batch)
     }
 
@@ -165,15 +203,15 @@ impl Queue {
     }
 }
 
-/// Makes the next recording while the lock is released. The row stays in place, because only the writer calls this, and only
-/// the writer removes rows.
+/// Makes the next recording while the lock is released. The recording stays in place, because only the writer calls this, and only
+/// the writer removes recordings.
 fn make_recording(waiting: &mut MutexGuard<'_, QueueState>) {
     let number = waiting.made;
     waiting.made += 1;
-    let pending = waiting.rows.get_mut(number).and_then(|row| row.recording.take_pending());
+    let pending = waiting.late.get_mut(number).and_then(LateRecording::take_pending);
     let Some(pending) = pending else { return };
     let made = MutexGuard::unlocked(waiting, || pending.make());
-    if let Some(row) = waiting.rows.get_mut(number) {
-        row.recording = QueuedRecording::Made(made);
+    if let Some(late) = waiting.late.get_mut(number) {
+        late.set(made);
     }
 }

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn recordings_go_with_old_rows_and_with_lost_sessions() {
+    async fn recordings_go_with_old_rows_and_removed_sessions() {
         let (_home, store) = new_store();
         let store = store.with_journal(JournalSettings { content: false, keep: 1 });
         let (hold, _) = new_session(&store).await;
@@ -145,15 +145,37 @@ mod tests {
         }
         store.settle().await.unwrap();
         assert!(!has(&store, b"old").await);
-        let lost = SessionId::random();
-        store.journal(recorded_row(lost, recording("{}", &[b"lost"]))).await;
+        // The session is removed while the recording waits.
+        let row = recorded_row(hold.session(), recording("{}", &[b"late"]));
+        let call = row.row.call;
+        store.journal(row).await;
+        store.remove_session(hold.session()).await.unwrap();
         store.settle().await.unwrap();
-        assert!(has(&store, b"lost").await);
-        store.collect().await.unwrap();
-        assert!(!has(&store, b"lost").await);
+        assert!(!has(&store, b"late").await);
+        assert_eq!(store.recording(call).await.unwrap(), None);
     }
 
-    /// Recordings are made on the writer thread in the order of their rows, whether or not a commit waits for them.
+    /// Jobs that are committed in between do not keep recordings waiting, and need not wait for them.
+    #[tokio::test]
+    async fn recordings_are_written_without_being_asked_for() {
+        let (_home, store) = new_store();
+        let (hold, _) = new_session(&store).await;
+        let calls: Vec<_> = (0..300).map(|_| recorded_row(hold.session(), recording("{}", &[]))).collect();
+        let last = calls[299].row.call;
+        for call in calls {
+            store.journal(call).await;
+            store.database.write(|_| Ok::<_, StoreError>(())).await.unwrap();
+        }
+        for _ in 0..10_000 {
+            if store.recording(last).await.unwrap().is_some() {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+        assert_eq!(store.recorded_size(hold.session()).unwrap().calls, 300);
+    }
+
+    /// Recordings are made on the writer thread in the order of their rows, whether or not their commit is due.
     #[tokio::test]
     async fn recording_that_panics_or_is_empty_loses_no_row() {
         let (_home, store) = new_store();

@@ -1,15 +1,15 @@
 //! Recordings of calls, each stored with its journal row if the operator has turned recording on. `tools` creates them, `recorded`
 //! reads them, and the store does not interpret them.
 //!
-//! A recording is made on the writer thread, mostly while its row waits for a commit ([`crate::queue`]), because the call's
-//! result must not wait for it.
+//! A call's result must not wait for its recording. The writer thread makes it while nothing else is due, and stores it after its
+//! row, together with others ([`crate::queue`]). If the process is killed in between, the row has no recording.
 
 use std::{
     fmt,
     panic::{self, AssertUnwindSafe},
 };
 
-use patchbay_core::{Digest, SessionId};
+use patchbay_core::{CallId, Digest, SessionId};
 use rusqlite::{Connection, params};
 
 /// A recording of a call, to be stored.
@@ -28,7 +28,7 @@ impl NewRecording {
     }
 }
 
-/// A recording that the store's writer thread makes before it writes the row. Making it must be cheap, because all writes of the
+/// A recording that the store's writer thread makes after it has written the row. Making it must be cheap, because all writes of the
 /// process wait for that thread.
 pub struct PendingRecording(Box<dyn FnOnce() -> Option<NewRecording> + Send>);
 
@@ -56,54 +56,67 @@ impl fmt::Debug for PendingRecording {
     }
 }
 
-/// The recording of a queued row.
-#[derive(Debug)]
-pub(crate) enum QueuedRecording {
+/// The row of a recorded call. Its number alone does not identify it: if its commit failed, another row has the number.
+#[derive(Clone, Copy)]
+pub(crate) struct WrittenRow {
+    pub(crate) id: i64,
+    pub(crate) call: CallId,
+    pub(crate) session: SessionId,
+}
+
+/// The recording of a row that is written.
+pub(crate) struct LateRecording {
+    row: WrittenRow,
+    recording: LateState,
+}
+
+enum LateState {
     Pending(PendingRecording),
     Made(Option<NewRecording>),
 }
 
-impl QueuedRecording {
-    pub(crate) fn new(recording: Option<PendingRecording>) -> Self {
-        recording.map_or(Self::Made(None), Self::Pending)
+impl LateRecording {
+    pub(crate) fn new(row: WrittenRow, recording: PendingRecording) -> Self {
+        Self { row, recording: LateState::Pending(recording) }
     }
 
     /// Takes the recording out if it has not been made yet.
     pub(crate) fn take_pending(&mut self) -> Option<PendingRecording> {
-        match std::mem::replace(self, Self::Made(None)) {
-            Self::Pending(pending) => Some(pending),
-            made @ Self::Made(_) => {
-                *self = made;
+        match std::mem::replace(&mut self.recording, LateState::Made(None)) {
+            LateState::Pending(pending) => Some(pending),
+            LateState::Made(made) => {
+                self.set(made);
                 None
             }
         }
     }
 
-    /// Returns the recording, and makes it if that has not happened yet.
-    pub(crate) fn made(self) -> Option<NewRecording> {
-        match self {
-            Self::Pending(pending) => pending.make(),
-            Self::Made(recording) => recording,
+    /// Sets what [`PendingRecording::make`] returned.
+    pub(crate) fn set(&mut self, made: Option<NewRecording>) {
+        self.recording = LateState::Made(made);
+    }
+}
+
+/// Writes recordings that are made. One that cannot be written is logged and does not affect the others.
+pub(crate) fn insert(connection: &Connection, late: Vec<LateRecording>) {
+    for LateRecording { row, recording } in late {
+        let LateState::Made(Some(recording)) = recording else { continue };
+        if let Err(error) = insert_one(connection, row, &recording) {
+            tracing::error!("the recording of a call is lost: {error}");
         }
     }
 }
 
-/// Stores the recording of the call with the journal row `row`.
-pub(crate) fn insert(
-    connection: &Connection,
-    row: i64,
-    session: SessionId,
-    recording: &NewRecording,
-) -> rusqlite::Result<()> {
-    connection
-        .prepare_cached("INSERT INTO recorded_calls (call_row, session, bytes, recording) VALUES (?, ?, ?, ?)")?
-        .execute(params![
-            row,
-            session.to_string(),
-            i64::try_from(recording.bytes()).unwrap_or(i64::MAX),
-            recording.recording
-        ])?;
-    if recording.contents.is_empty() {
+/// Stores a recording, unless its row or its session was removed.
+fn insert_one(connection: &Connection, row: WrittenRow, recording: &NewRecording) -> rusqlite::Result<()> {
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO recorded_calls (call_row, session, bytes, recording) SELECT id, ?3, ?4, ?5 FROM calls \
+         WHERE id = ?1 AND call = ?2 AND EXISTS (SELECT 1 FROM sessions WHERE id = ?3)",
+    )?;
+    let bytes = i64::try_from(recording.bytes()).unwrap_or(i64::MAX);
+    let WrittenRow { id, call, session } = row;
+    let inserted = insert.execute(params![id, call.as_bytes(), session.to_string(), bytes, recording.recording])?;
+    if inserted == 0 || recording.contents.is_empty() {
         return Ok(());
     }
     let mut name = connection
@@ -112,7 +125,7 @@ pub(crate) fn insert(
         .prepare_cached("INSERT INTO recorded_contents (digest, content) VALUES (?, ?) ON CONFLICT DO NOTHING")?;
     // A content without a use would never be deleted, so the use comes first.
     for (digest, content) in &recording.contents {
-        name.execute(params![row, digest.as_bytes()])?;
+        name.execute(params![id, digest.as_bytes()])?;
         add.execute(params![digest.as_bytes(), content])?;
     }
     Ok(())
@@ -121,11 +134,5 @@ pub(crate) fn insert(
 /// Deletes the recordings of a session.
 pub(crate) fn remove(connection: &Connection, session: SessionId) -> rusqlite::Result<()> {
     connection.prepare_cached("DELETE FROM recorded_calls WHERE session = ?")?.execute(params![session.to_string()])?;
-    Ok(())
-}
-
-/// Deletes the recordings of sessions that were removed while a call ran.
-pub(crate) fn collect(connection: &Connection) -> rusqlite::Result<()> {
-    connection.execute("DELETE FROM recorded_calls WHERE session NOT IN (SELECT id FROM sessions)", [])?;
     Ok(())
 }

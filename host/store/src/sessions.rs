@@ -10,7 +10,7 @@ use crate::{
     Hold, Store, StoreError,
     database::rows,
     hold::FIRST_EPOCH,
-    journal, recordings,
+    journal,
     snapshots::{self, NewSnapshot},
     texts,
 };
@@ -257,7 +257,6 @@ impl Store {
                 let snapshots = connection
                     .execute("DELETE FROM snapshots WHERE digest NOT IN (SELECT snapshot FROM sessions)", [])?;
                 texts::collect(connection)?;
-                recordings::collect(connection)?;
                 let mut query = connection.prepare("SELECT DISTINCT component FROM snapshot_components")?;
                 let needed: HashSet<String> = query.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
                 let mut query = connection.prepare("SELECT DISTINCT skill FROM snapshot_skills")?;

@@ -56,7 +56,7 @@ async fn usage(line: &LineContext) -> Result<Outcome, StoreError> {
     lines.push(format!("Total: {} tokens{uncached}{sum}", text::with_commas(all)));
     let spent = spent::report(session, line.agent.budget()).await?;
     lines.extend(spent.iter().flat_map(|spent| spent.lines.iter().cloned()));
-    lines.extend(recording::line(session.log().store(), session.id(), session.host.records())?);
+    lines.extend(recording::line(session.log().store(), session.id(), session.host.records()).await?);
     let models: Vec<_> = by_model
         .iter()
         .zip(&costs)
