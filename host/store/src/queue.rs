@@ -24,7 +24,7 @@ const BATCH_JOBS: usize = 64;
 const LINGER: Duration = Duration::from_millis(5);
 /// This many queued rows are committed without waiting for a job. Otherwise rows alone could use up all permits.
 const MANY_ROWS: usize = CAPACITY / 2;
-/// How long recordings wait to share a commit. Written one by one, each would rewrite the same pages as the one before it.
+/// How long recordings wait to share a commit. Committed one at a time, each recording would rewrite the pages of the previous one.
 const LATE_LINGER: Duration = Duration::from_millis(20);
 
 /// A write. Runs in the batch's transaction; the returned function reports to the caller after the commit.
